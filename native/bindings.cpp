@@ -1,0 +1,505 @@
+// The only file that knows Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "core.hpp"
+#include "dispatch.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using sf2el::AnyLearner;
+using sf2el::LearnerParams;
+using sf2el::LearnerState;
+
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T, nb::c_contig>;
+
+constexpr double largest_feature = 1e100;
+
+// ---- arrays out
+
+template <class T>
+Out<T> own(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto* heap = new std::vector<T>(std::move(values));
+    nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Out<T>(heap->data(), shape, owner);
+}
+
+Out<double> copy_out(const double* from, std::size_t n) {
+    return own(std::vector<double>(from, from + n), {n});
+}
+
+// ---- input checks; each runs before anything is changed
+
+void check_width(std::size_t width, std::size_t dim) {
+    if (width != dim)
+        throw nb::value_error(("This row has " + std::to_string(width) + " values, but this learner's space has " +
+                               std::to_string(dim) + " features; pass rows of that width.")
+                                  .c_str());
+}
+
+void check_finite(const double* values, std::size_t n) {
+    // A sum of flags, not an early exit: the loop vectorises.
+    std::size_t bad = 0;
+    for (std::size_t i = 0; i < n; ++i) bad += !(values[i] >= -largest_feature && values[i] <= largest_feature);
+    if (bad)
+        throw nb::value_error(
+            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on.");
+}
+
+void check_row(const Vector& x, std::size_t dim) {
+    check_width(x.shape(0), dim);
+    check_finite(x.data(), dim);
+}
+
+void check_rows(const Matrix& x, std::size_t dim) {
+    check_width(x.shape(1), dim);
+    check_finite(x.data(), x.shape(0) * dim);
+}
+
+void check_label(double y) {
+    if (!(y != y || (y >= -largest_feature && y <= largest_feature)))
+        throw nb::value_error("A label is infinite or beyond 1e100; use NaN for an unlabelled row.");
+}
+
+void check_same_length(std::size_t a, std::size_t b) {
+    if (a != b)
+        throw nb::value_error(("There are " + std::to_string(a) + " rows but " + std::to_string(b) +
+                               " entries beside them; pass one for each row.")
+                                  .c_str());
+}
+
+// ---- words to codes
+
+template <class T>
+T choose(const std::string& word, std::initializer_list<std::pair<const char*, T>> table) {
+    for (const auto& [name, value] : table)
+        if (word == name) return value;
+    throw nb::value_error(("Unknown setting " + word + ".").c_str());
+}
+
+sf2el::KernelTerm kernel_term(const std::string& kind, double gamma, double offset, int degree) {
+    using K = sf2el::KernelKind;
+    sf2el::KernelTerm term;
+    term.kind = choose<K>(kind, {{"RBF", K::rbf},
+                                 {"Laplacian", K::laplacian},
+                                 {"Polynomial", K::polynomial},
+                                 {"Linear", K::linear},
+                                 {"Constant", K::constant}});
+    term.gamma = gamma;
+    term.offset = offset;
+    term.degree = degree;
+    return term;
+}
+
+// ---- which compiled variant
+
+bool wide_usable() {
+#ifdef SF2EL_WIDE_VARIANT
+    return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
+std::unique_ptr<AnyLearner> make_learner(const LearnerParams& p, bool single, const std::string& variant) {
+    const bool wide = variant == "auto" ? wide_usable() : variant == "wide";
+#ifdef SF2EL_WIDE_VARIANT
+    if (wide && wide_usable()) return sf2el::make_learner_wide(p, single);
+#endif
+    if (wide) throw nb::value_error("This processor or build has no wide variant of the core.");
+    return sf2el::make_learner_base(p, single);
+}
+
+// ---- Python's learner
+
+class Learner {
+public:
+    explicit Learner(std::unique_ptr<AnyLearner> core) : core_(std::move(core)) {}
+
+    std::size_t dim() const { return core_->params().dim; }
+
+    double predict(const Vector& x) {
+        check_row(x, dim());
+        return core_->predict(x.data());
+    }
+
+    Out<double> predict_many(const Matrix& x) {
+        check_rows(x, dim());
+        std::vector<double> scores(x.shape(0));
+        {
+            nb::gil_scoped_release unlocked;
+            core_->predict_many(x.data(), scores.size(), scores.data());
+        }
+        const std::size_t n = scores.size();
+        return own(std::move(scores), {n});
+    }
+
+    std::pair<double, double> learn(const Vector& x, double y) {
+        check_row(x, dim());
+        check_label(y);
+        const sf2el::Outcome outcome = core_->learn(x.data(), y);
+        return {outcome.score, outcome.risk};
+    }
+
+    std::pair<Out<double>, Out<double>> run(const Matrix& x, const Vector& y, bool frozen) {
+        check_rows(x, dim());
+        check_same_length(x.shape(0), y.shape(0));
+        const std::size_t n = x.shape(0);
+        for (std::size_t i = 0; i < n; ++i) check_label(y.data()[i]);
+        std::vector<double> scores(n), risks(n);
+        {
+            nb::gil_scoped_release unlocked;
+            core_->run(x.data(), y.data(), n, frozen, scores.data(), risks.data());
+        }
+        return {own(std::move(scores), {n}), own(std::move(risks), {n})};
+    }
+
+    void restart() { core_->restart(); }
+    std::size_t nbytes() const { return core_->state_bytes(); }
+    std::size_t scratch_nbytes() const { return core_->scratch_bytes(); }
+    Learner copy() const { return Learner(core_->copy()); }
+
+    nb::dict state() {
+        LearnerState s = core_->state();
+        const std::size_t n = s.counters.n;
+        nb::dict out;
+        out["rows"] = own(std::move(s.rows), {n, dim()});
+        out["beta"] = own(std::move(s.beta), {n});
+        out["gram"] = own(std::move(s.gram), {n, n});
+        if (s.counters.inverse_ready) out["inverse"] = own(std::move(s.inverse), {n, n});
+        else out["inverse"] = nb::none();
+        out["kinds"] = own(std::move(s.kinds), {n});
+        out["seen_by_kind"] = nb::make_tuple(s.counters.seen_by_kind[0], s.counters.seen_by_kind[1]);
+        out["seen"] = s.counters.seen;
+        out["labels"] = s.counters.labels;
+        out["clock"] = s.counters.clock;
+        out["rng"] = s.counters.rng;
+        out["norm_bound"] = s.counters.norm_bound;
+        out["refreshes"] = s.counters.refreshes;
+        return out;
+    }
+
+    void set_state(const nb::dict& in) {
+        const auto rows = nb::cast<Matrix>(in["rows"]);
+        const auto beta = nb::cast<Vector>(in["beta"]);
+        const auto gram = nb::cast<Matrix>(in["gram"]);
+        const auto kinds = nb::cast<Bytes>(in["kinds"]);
+        const std::size_t n = beta.shape(0);
+        if (n > core_->params().capacity || rows.shape(0) != n || rows.shape(1) != dim() || gram.shape(0) != n ||
+            gram.shape(1) != n || kinds.shape(0) != n)
+            throw nb::value_error("This state does not fit this learner: its sizes differ.");
+        LearnerState s;
+        s.rows.assign(rows.data(), rows.data() + n * dim());
+        s.beta.assign(beta.data(), beta.data() + n);
+        s.gram.assign(gram.data(), gram.data() + n * n);
+        s.kinds.assign(kinds.data(), kinds.data() + n);
+        auto& c = s.counters;
+        if (!in["inverse"].is_none()) {
+            const auto inverse = nb::cast<Matrix>(in["inverse"]);
+            if (inverse.shape(0) != n || inverse.shape(1) != n)
+                throw nb::value_error("This state does not fit this learner: its sizes differ.");
+            if (core_->params().projection == sf2el::Projection::exact) {
+                s.inverse.assign(inverse.data(), inverse.data() + n * n);
+                c.inverse_ready = 1;
+            }
+        }
+        const auto by_kind = nb::cast<std::pair<std::uint64_t, std::uint64_t>>(in["seen_by_kind"]);
+        c.seen_by_kind[0] = by_kind.first;
+        c.seen_by_kind[1] = by_kind.second;
+        c.seen = nb::cast<std::uint64_t>(in["seen"]);
+        c.labels = nb::cast<std::uint64_t>(in["labels"]);
+        c.clock = nb::cast<std::uint64_t>(in["clock"]);
+        c.rng = nb::cast<std::uint64_t>(in["rng"]);
+        c.n = static_cast<std::uint32_t>(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (s.kinds[i] > (core_->params().stratified ? 1 : 0))
+                throw nb::value_error("This state does not fit this learner: its kinds of rows differ.");
+            ++c.kept[s.kinds[i]];
+        }
+        // Unknown after a state of the other backend: the next step computes the norm itself.
+        c.norm_bound = in.contains("norm_bound") ? nb::cast<double>(in["norm_bound"]) : HUGE_VAL;
+        if (in.contains("refreshes")) c.refreshes = nb::cast<std::uint64_t>(in["refreshes"]);
+        core_->set_state(s);
+    }
+
+private:
+    std::unique_ptr<AnyLearner> core_;
+};
+
+// ---- Python's recovery map, hedge and scaler
+
+class RecoveryMap {
+public:
+    RecoveryMap(std::uint32_t from, std::uint32_t to, double ridge, bool intercept)
+        : p_{from, to, ridge, intercept}, block_(sf2el::RecoveryMap::reals(p_)), map_(p_, block_.data()) {}
+
+    void observe(const Matrix& z, const Matrix& x) {
+        check_rows(z, p_.from);
+        check_rows(x, p_.to);
+        check_same_length(z.shape(0), x.shape(0));
+        for (std::size_t i = 0; i < z.shape(0); ++i) map_.observe(z.data() + i * p_.from, x.data() + i * p_.to);
+    }
+
+    void solve() {
+        std::vector<double> scratch(sf2el::RecoveryMap::scratch_reals(p_));
+        map_.solve(scratch.data());
+    }
+
+    Out<double> recover(const Matrix& z) const {
+        check_rows(z, p_.from);
+        const std::size_t n = z.shape(0);
+        std::vector<double> x(n * p_.to);
+        for (std::size_t i = 0; i < n; ++i) map_.recover(z.data() + i * p_.from, x.data() + i * p_.to);
+        return own(std::move(x), {n, p_.to});
+    }
+
+    void recover_into(const Vector& z, MutableVector x) const {
+        check_row(z, p_.from);
+        check_width(x.shape(0), p_.to);
+        map_.recover(z.data(), x.data());
+    }
+
+    Out<double> matrix() const {
+        return own(std::vector<double>(map_.matrix(), map_.matrix() + std::size_t(p_.from) * p_.to), {p_.from, p_.to});
+    }
+
+    double rows() const { return map_.rows(); }
+    Out<double> state() const { return copy_out(block_.data(), block_.size()); }
+
+    void set_state(const Vector& in) {
+        check_same_length(block_.size(), in.shape(0));
+        std::copy(in.data(), in.data() + block_.size(), block_.begin());
+    }
+
+private:
+    sf2el::RecoveryParams p_;
+    std::vector<double> block_;
+    sf2el::RecoveryMap map_;
+};
+
+class Hedge {
+public:
+    Hedge(std::size_t experts, double eta)
+        : block_(sf2el::Hedge::reals(experts)), hedge_(experts, eta, block_.data()) {}
+
+    Out<double> weights() const { return copy_out(hedge_.weights(), hedge_.experts()); }
+    Out<double> cumulative() const { return copy_out(hedge_.cumulative(), hedge_.experts()); }
+    double mixture() const { return hedge_.mixture(); }
+    double gaps() const { return hedge_.gaps(); }
+    double largest() const { return hedge_.largest(); }
+    double rounds() const { return hedge_.rounds(); }
+    double rate() const { return hedge_.rate(); }
+
+    double update(const Vector& risks) {
+        check_row(risks, hedge_.experts());
+        return hedge_.update(risks.data());
+    }
+
+    // Combined scores, combined risks, and the weights each round was combined with.
+    std::tuple<Out<double>, Out<double>, Out<double>> run(const Matrix& scores, const Matrix& risks) {
+        const std::size_t n = scores.shape(0), experts = hedge_.experts();
+        check_rows(scores, experts);
+        check_rows(risks, experts);
+        check_same_length(n, risks.shape(0));
+        std::vector<double> combined(n), mixed(n), weights(n * experts);
+        for (std::size_t i = 0; i < n; ++i) {
+            std::copy(hedge_.weights(), hedge_.weights() + experts, weights.begin() + i * experts);
+            combined[i] = hedge_.combine(scores.data() + i * experts);
+            mixed[i] = hedge_.update(risks.data() + i * experts);
+        }
+        return {own(std::move(combined), {n}), own(std::move(mixed), {n}), own(std::move(weights), {n, experts})};
+    }
+
+    Out<double> state() const { return copy_out(block_.data(), block_.size()); }
+
+    void set_state(const Vector& in) {
+        check_same_length(block_.size(), in.shape(0));
+        std::copy(in.data(), in.data() + block_.size(), block_.begin());
+    }
+
+private:
+    std::vector<double> block_;
+    sf2el::Hedge hedge_;
+};
+
+class Scaler {
+public:
+    explicit Scaler(std::size_t dim)
+        : dim_(dim), block_(sf2el::Scaler::reals(dim)), scaler_(dim, block_.data()) {}
+
+    void scale_into(const Vector& x, MutableVector out, bool keep) {
+        check_row(x, dim_);
+        check_width(out.shape(0), dim_);
+        scaler_.scale(x.data(), out.data(), keep);
+    }
+
+    Out<double> scale_many(const Matrix& x, bool keep) {
+        check_rows(x, dim_);
+        const std::size_t n = x.shape(0);
+        std::vector<double> out(n * dim_);
+        for (std::size_t i = 0; i < n; ++i) scaler_.scale(x.data() + i * dim_, out.data() + i * dim_, keep);
+        return own(std::move(out), {n, dim_});
+    }
+
+    Out<double> state() const { return copy_out(block_.data(), block_.size()); }
+
+    void set_state(const Vector& in) {
+        check_same_length(block_.size(), in.shape(0));
+        std::copy(in.data(), in.data() + block_.size(), block_.begin());
+    }
+
+private:
+    std::size_t dim_;
+    std::vector<double> block_;
+    sf2el::Scaler scaler_;
+};
+
+// Fills `out` with the row's values in the order of `names`. False, with `out`
+// in any state, unless the row has exactly these keys and a finite number below
+// 1e100 for each: the caller then finds out what is the matter.
+bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
+    const std::size_t n = nb::len(names);
+    if (nb::len(row) != n || out.shape(0) != n) return false;
+    double* to = out.data();
+    for (std::size_t i = 0; i < n; ++i) {
+        PyObject* value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), i));
+        if (!value) {
+            PyErr_Clear();
+            return false;
+        }
+        double number;
+        if (PyFloat_Check(value)) {
+            number = PyFloat_AS_DOUBLE(value);
+        } else if (PyLong_Check(value)) {
+            number = PyLong_AsDouble(value);
+            if (number == -1.0 && PyErr_Occurred()) {
+                PyErr_Clear();
+                return false;
+            }
+        } else {
+            return false;
+        }
+        if (!(number >= -largest_feature && number <= largest_feature)) return false;
+        to[i] = number;
+    }
+    return true;
+}
+
+Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t seed,
+                      const std::vector<std::tuple<std::string, double, double, int>>& kernel, const std::string& loss,
+                      double graph_width, double ridge, double smoothness, double step, double label_rate,
+                      double radius, double jitter, bool manifold, const std::string& equations, bool cap,
+                      const std::string& projection, std::uint32_t pursuit_steps, const std::string& on_skip,
+                      const std::string& sampling, const std::string& precision, const std::string& variant) {
+    LearnerParams p;
+    p.dim = dim;
+    p.capacity = capacity;
+    p.seed = seed;
+    if (kernel.empty() || kernel.size() > sf2el::most_kernel_terms)
+        throw nb::value_error("A kernel takes 1 to 4 terms.");
+    p.kernel_terms = static_cast<std::uint32_t>(kernel.size());
+    for (std::size_t t = 0; t < kernel.size(); ++t) {
+        const auto& [kind, gamma, offset, degree] = kernel[t];
+        p.kernel[t] = kernel_term(kind, gamma, offset, degree);
+    }
+    using L = sf2el::Loss;
+    p.loss = choose<L>(loss, {{"logistic", L::logistic},
+                              {"hinge", L::hinge},
+                              {"squared_hinge", L::squared_hinge},
+                              {"squared", L::squared}});
+    p.graph_width = graph_width;
+    p.ridge = ridge;
+    p.smoothness = smoothness;
+    p.step = step;
+    p.label_rate = label_rate;
+    p.radius = radius;
+    p.jitter = jitter;
+    p.manifold = manifold;
+    using E = sf2el::Equations;
+    p.equations = choose<E>(equations, {{"gradient", E::gradient},
+                                        {"printed", E::printed},
+                                        {"printed-weighted", E::printed_weighted}});
+    p.cap = cap;
+    using P = sf2el::Projection;
+    p.projection = choose<P>(projection, {{"exact", P::exact}, {"pursuit", P::pursuit}});
+    p.pursuit_steps = pursuit_steps;
+    p.project_on_skip = choose<bool>(on_skip, {{"drop", false}, {"project", true}});
+    p.stratified = choose<bool>(sampling, {{"reservoir", false}, {"stratified", true}});
+    const bool single = choose<bool>(precision, {{"float64", false}, {"float32", true}});
+    return Learner(make_learner(p, single, variant));
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "The compiled core of sf2el.";
+    m.def("wide_usable", &wide_usable);
+    m.def("gather", &gather, "row"_a, "names"_a, "out"_a);
+    m.def("exp_neg", [](double x) { return sf2el::exp_neg(x); }, "x"_a);
+    m.def("exp_neg32", [](float x) { return sf2el::exp_neg(x); }, "x"_a);
+    m.def("log_positive", [](double x) { return sf2el::log_positive(x); }, "x"_a);
+    m.def("learner", &build_learner, "dim"_a, "capacity"_a, "seed"_a, "kernel"_a, "loss"_a, "graph_width"_a, "ridge"_a,
+          "smoothness"_a, "step"_a, "label_rate"_a, "radius"_a, "jitter"_a, "manifold"_a, "equations"_a, "cap"_a,
+          "projection"_a, "pursuit_steps"_a, "on_skip"_a, "sampling"_a, "precision"_a, "variant"_a);
+
+    nb::class_<Learner>(m, "Learner")
+        .def("predict", &Learner::predict, "x"_a)
+        .def("predict_many", &Learner::predict_many, "X"_a)
+        .def("learn", &Learner::learn, "x"_a, "y"_a)
+        .def("run", &Learner::run, "X"_a, "y"_a, "frozen"_a = false)
+        .def("restart", &Learner::restart)
+        .def("copy", &Learner::copy)
+        .def("state", &Learner::state)
+        .def("set_state", &Learner::set_state, "state"_a)
+        .def_prop_ro("nbytes", &Learner::nbytes)
+        .def_prop_ro("scratch_nbytes", &Learner::scratch_nbytes);
+
+    nb::class_<RecoveryMap>(m, "RecoveryMap")
+        .def(nb::init<std::uint32_t, std::uint32_t, double, bool>(), "new_dim"_a, "old_dim"_a, "ridge"_a,
+             "intercept"_a)
+        .def("observe", &RecoveryMap::observe, "Z"_a, "X"_a)
+        .def("solve", &RecoveryMap::solve)
+        .def("recover", &RecoveryMap::recover, "Z"_a)
+        .def("recover_into", &RecoveryMap::recover_into, "z"_a, "x"_a)
+        .def("state", &RecoveryMap::state)
+        .def("set_state", &RecoveryMap::set_state, "state"_a)
+        .def_prop_ro("matrix", &RecoveryMap::matrix)
+        .def_prop_ro("rows", &RecoveryMap::rows);
+
+    nb::class_<Hedge>(m, "Hedge")
+        .def(nb::init<std::size_t, double>(), "experts"_a, "eta"_a)
+        .def("update", &Hedge::update, "risks"_a)
+        .def("run", &Hedge::run, "scores"_a, "risks"_a)
+        .def("state", &Hedge::state)
+        .def("set_state", &Hedge::set_state, "state"_a)
+        .def_prop_ro("weights", &Hedge::weights)
+        .def_prop_ro("cumulative", &Hedge::cumulative)
+        .def_prop_ro("mixture", &Hedge::mixture)
+        .def_prop_ro("gaps", &Hedge::gaps)
+        .def_prop_ro("largest", &Hedge::largest)
+        .def_prop_ro("rounds", &Hedge::rounds)
+        .def_prop_ro("rate", &Hedge::rate);
+
+    nb::class_<Scaler>(m, "Scaler")
+        .def(nb::init<std::size_t>(), "dim"_a)
+        .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
+        .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
+        .def("state", &Scaler::state)
+        .def("set_state", &Scaler::set_state, "state"_a);
+}

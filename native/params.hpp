@@ -1,0 +1,66 @@
+// What a learner is told. Plain data, shared by every compiled variant of the core.
+#pragma once
+
+#include <cstdint>
+
+namespace sf2el {
+
+enum class KernelKind : std::uint8_t { rbf, laplacian, polynomial, linear, constant };
+enum class Loss : std::uint8_t { logistic, hinge, squared_hinge, squared };
+enum class Equations : std::uint8_t { gradient, printed, printed_weighted };
+enum class Projection : std::uint8_t { exact, pursuit };
+
+struct KernelTerm {
+    KernelKind kind = KernelKind::rbf;
+    std::int32_t degree = 1;
+    double gamma = 1.0;   // rbf, laplacian, polynomial; the value of a constant
+    double offset = 0.0;  // polynomial
+};
+
+constexpr std::uint32_t most_kernel_terms = 4;
+
+struct LearnerParams {
+    std::uint32_t dim = 1;
+    std::uint32_t capacity = 60;
+    std::uint64_t seed = 0;
+    std::uint32_t kernel_terms = 1;
+    KernelTerm kernel[most_kernel_terms];
+    double graph_width = 1.0;
+    double ridge = 1e-4;
+    double smoothness = 1e-4;
+    double step = 1.0;
+    double label_rate = 0.0;  // 0: estimated
+    double radius = 1e4;
+    double jitter = 1e-3;
+    std::uint32_t pursuit_steps = 10;
+    Loss loss = Loss::logistic;
+    Equations equations = Equations::gradient;
+    Projection projection = Projection::exact;
+    bool manifold = true;
+    bool cap = true;
+    bool project_on_skip = false;
+    bool stratified = false;
+};
+
+// The numbers a learner keeps beside its arrays.
+struct LearnerCounters {
+    std::uint64_t seen = 0;             // rounds before this one
+    std::uint64_t labels = 0;           // labels before this one
+    std::uint64_t clock = 0;            // rounds since the step size (re)started
+    std::uint64_t rng = 0;
+    std::uint64_t seen_by_kind[2] = {0, 0};
+    std::uint64_t refreshes = 0;        // times the inverse was computed anew
+    std::uint64_t left_out = 0;         // pivots left out in doing so
+    double norm_bound = 0.0;            // ||f|| is at most this
+    std::uint32_t n = 0;                // rows in the buffer
+    std::uint32_t kept[2] = {0, 0};     // rows in the buffer, by kind
+    std::uint32_t inverse_ready = 0;
+};
+
+// The score and the risk of a round, both from before its update.
+struct Outcome {
+    double score;
+    double risk;
+};
+
+}  // namespace sf2el

@@ -1,0 +1,56 @@
+"""The compiled backend: the names of the NumPy one, over ``_native``."""
+
+from __future__ import annotations
+
+import os
+
+from sf2el._core import _native
+from sf2el._core._native import Hedge, RecoveryMap, Scaler, gather
+from sf2el.kernels import Constant, Kernel, Laplacian, Polynomial, RBF
+from sf2el.settings import LearnerSettings
+
+__all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
+
+NAME = "native"
+
+
+def Learner(  # noqa: N802 - stands where the NumPy backend has a class
+    settings: LearnerSettings, dim: int, capacity: int, seed: int, precision: str = "float64"
+) -> _native.Learner:
+    """Build a compiled learner."""
+    s = settings
+    return _native.learner(
+        dim=dim,
+        capacity=capacity,
+        seed=seed,
+        kernel=[_term(kernel) for kernel in s.kernel.terms()],
+        loss=s.loss,
+        graph_width=float(s.graph_width),
+        ridge=float(s.ridge),
+        smoothness=float(s.smoothness),
+        step=float(s.step),
+        label_rate=0.0 if s.label_rate is None else float(s.label_rate),
+        radius=float(s.radius),
+        jitter=float(s.jitter),
+        manifold=s.manifold,
+        equations=s.equations,
+        cap=s.cap,
+        projection=s.projection,
+        pursuit_steps=s.pursuit_steps,
+        on_skip=s.on_skip,
+        sampling=s.sampling,
+        precision=precision,
+        variant=os.environ.get("SF2EL_VARIANT", "auto"),
+    )
+
+
+def _term(kernel: Kernel) -> tuple[str, float, float, int]:
+    """Return a kernel as (kind, gamma or value, offset, degree)."""
+    match kernel:
+        case RBF(gamma=gamma) | Laplacian(gamma=gamma):
+            return type(kernel).__name__, float(gamma), 0.0, 1
+        case Polynomial(degree=degree, gamma=gamma, offset=offset):
+            return "Polynomial", float(gamma), float(offset), degree
+        case Constant(value=value):
+            return "Constant", float(value), 0.0, 1
+    return "Linear", 1.0, 0.0, 1

@@ -1,0 +1,338 @@
+"""The learner in NumPy: the readable reading of what the compiled core does.
+
+The steps, their order and the random decisions are those of ``native/learner.hpp``; only the order of
+the additions inside a sum differs.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el._core.numpy_backend.rows import check_labels, check_rows, check_same_length
+from sf2el._core.rng import SplitMix64
+from sf2el.kernels import exp_or_zero, saturate, squared_distances
+from sf2el.losses import LOSSES
+from sf2el.settings import LearnerSettings
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[np.floating]
+
+
+class Learner:
+    """One online kernel learner with a buffer. See ``sf2el.learner.Learner`` for the meaning."""
+
+    def __init__(
+        self, settings: LearnerSettings, dim: int, capacity: int, seed: int, precision: str = "float64"
+    ) -> None:
+        self.settings, self.dim, self.capacity, self.precision = settings, dim, capacity, precision
+        real = np.dtype(precision)
+        self._real = real
+        self._huge = 1e100 if real == np.float64 else 1e18
+        # How far the kept inverse may drift from an inverse before it is computed anew.
+        self._residual_limit = 1e-7 if real == np.float64 else 5e-2
+        self._loss = LOSSES[settings.loss]
+        self._rng = SplitMix64(seed)
+        self._rows: Array = np.zeros((0, dim), real)
+        self._beta: Array = np.zeros(0, real)
+        self._gram: Array = np.zeros((0, 0), real)
+        self._inverse: Array = np.zeros((0, 0), real)
+        self._inverse_ready = False
+        self._kinds: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)  # 1: a labelled row's stratum
+        self._seen_by_kind = [0, 0]
+        self._seen = 0
+        self._labels = 0
+        self._clock = 0
+
+    # -- predicting
+
+    def predict(self, x: Floats) -> float:
+        """Return the score f(x)."""
+        return self._score(self._kernel_row(self._own(check_rows(x, self.dim))))
+
+    def predict_many(self, X: Floats) -> Floats:
+        """Return the score of every row."""
+        return np.array([self.predict(x) for x in check_rows(X, self.dim)], dtype=np.float64)
+
+    # -- learning
+
+    def learn(self, x: Floats, y: float) -> tuple[float, float]:
+        """Learn one row (y NaN: unlabelled); return its score and risk from before the update."""
+        return self._round(self._own(check_rows(x, self.dim)), float(check_labels(y)), frozen=False)
+
+    def run(self, X: Floats, y: Floats, frozen: bool = False) -> tuple[Floats, Floats]:
+        """Learn every row in turn; return the scores and the risks."""
+        X, y = check_rows(X, self.dim), check_labels(y)
+        check_same_length(len(X), len(y))
+        results = [self._round(self._own(x), float(label), frozen) for x, label in zip(X, y, strict=True)]
+        pairs = np.array(results, dtype=np.float64).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def restart(self) -> None:
+        """Restart the step size."""
+        self._clock = 0
+
+    def _round(self, x: Array, y: float, frozen: bool) -> tuple[float, float]:
+        s = self.settings
+        labelled = y == y
+        kind = int(labelled and s.sampling == "stratified")
+        k = self._kernel_row(x)
+        score = self._score(k)
+
+        if s.label_rate is not None:
+            inverse_rate = min(1.0 / s.label_rate, self._huge)
+        else:
+            inverse_rate = (self._seen + 1) / (self._labels + 1)
+        risk = min(inverse_rate * self._finite(self._loss.value(score, y)), self._huge) if labelled else 0.0
+        if s.manifold:
+            at_rows = np.clip(self._gram @ self._beta, -self._huge, self._huge)  # f(x_s)
+            differences = at_rows - self._real.type(score)
+            weights = exp_or_zero(self._real.type(-s.graph_width) * squared_distances(self._rows, x))
+            scales = self._inverse_inclusion()
+            with np.errstate(over="ignore"):
+                norm2 = abs(float(self._beta @ at_rows))
+                roughness = float((scales * weights) @ (differences * differences))
+                risk += self._finite(0.5 * s.ridge * norm2) + self._finite(s.smoothness * roughness)
+        if not frozen:
+            tau = s.step / (self._clock + 1) ** 0.5
+            entering = self._draw_slot(kind)  # None: the row is skipped
+            new = 0.0
+            if s.manifold:
+                new = self._manifold_step(x, k, tau, differences, weights, scales, entering is None)
+            if labelled:
+                if not s.manifold:
+                    self._beta *= self._real.type(1.0 - tau * s.ridge)
+                new -= self._finite(tau * inverse_rate * self._finite(self._loss.derivative(score, y)))
+            self._beta = self._clip(self._beta)
+            self._store(x, k, self._finite(new), entering, kind)
+            if s.manifold or labelled or entering is not None:
+                self._into_ball()
+            self._clock += 1
+        self._seen += 1
+        self._labels += int(labelled)
+        self._seen_by_kind[kind] += 1
+        return score, risk
+
+    def _manifold_step(
+        self,
+        x: Array,
+        k: Array,
+        tau: float,
+        differences: Array,
+        weights: Array,
+        scales: Array,
+        skipped: bool,
+    ) -> float:
+        """Take the ridge and manifold part of the step; return the arriving row's coefficient."""
+        s = self.settings
+        base = self._real.type(min(2.0 * tau * s.smoothness, self._huge))
+        if s.cap:
+            # K(x_s,x_s) - 2 K(x_s,x) + K(x,x): the squared distance of the two representers.
+            apart = np.diagonal(self._gram) - 2.0 * k + self._self_kernel(x)
+            q = float(base * ((scales * weights) @ apart))
+            if q > 1.0:
+                base = self._real.type(base / q)
+        v = base * (scales * weights) * differences
+        if s.equations == "gradient":
+            change = v
+        elif s.equations == "printed" and skipped:
+            change = base * differences
+        else:
+            change = base * weights * differences
+        self._beta = self._real.type(1.0 - tau * s.ridge) * self._beta - change
+        return float(v.sum())
+
+    def _inverse_inclusion(self) -> Array:
+        """Rows seen for each row kept, by stratum: the inverse of a row's inclusion probability."""
+        counts = np.bincount(self._kinds, minlength=2)
+        ratios = np.array(
+            [seen / max(int(kept), 1) for seen, kept in zip(self._seen_by_kind, counts, strict=True)]
+        )
+        return ratios[self._kinds].astype(self._real)
+
+    # -- the buffer
+
+    def _draw_slot(self, kind: int) -> int | None:
+        """Return the slot for a row of this kind (the first free one, or one to replace), None to skip it."""
+        n = len(self._beta)
+        if n < self.capacity:
+            return n
+        if self.settings.sampling == "reservoir":
+            slot = self._rng.below(self._seen + 1)
+            return slot if slot < n else None
+        kept = int(np.count_nonzero(self._kinds == kind))
+        quota = self.capacity // 2 if kind else self.capacity - self.capacity // 2
+        if kept < quota:  # the other kind has borrowed slots: take one back
+            other = np.flatnonzero(self._kinds != kind)
+            return int(other[self._rng.below(len(other))])
+        place = self._rng.below(self._seen_by_kind[kind] + 1)
+        return int(np.flatnonzero(self._kinds == kind)[place]) if place < kept else None
+
+    def _store(self, x: Array, k: Array, new: float, slot: int | None, kind: int) -> None:
+        """Give the arriving row its place and its coefficient, projecting what has none."""
+        s = self.settings
+        if slot is None:
+            if s.on_skip == "project" and new != 0.0:
+                self._beta = self._clip(self._beta + self._real.type(new) * self._project(k))
+        elif slot == len(self._beta):
+            self._append(x, k, new, kind)
+        else:
+            removed = self._gram[slot].copy()
+            removed[slot] = k[slot]
+            coefficient = self._beta[slot]
+            self._replace(slot, x, k, kind)
+            self._beta[slot] = new
+            if coefficient != 0.0:
+                self._beta = self._clip(self._beta + coefficient * self._project(removed))
+
+    def _append(self, x: Array, k: Array, new: float, kind: int) -> None:
+        self._gram = np.block([[self._gram, k[:, None]], [k[None, :], self._self_kernel(x)]])
+        self._rows = np.vstack([self._rows, x])
+        self._beta = np.append(self._beta, self._real.type(new))
+        self._kinds = np.append(self._kinds, np.uint8(kind))
+        self._inverse_ready = False
+
+    def _replace(self, slot: int, x: Array, k: Array, kind: int) -> None:
+        own = self._self_kernel(x)
+        if self._inverse_ready and self.settings.kernel.constant_diagonal:
+            self._replace_in_inverse(slot, k, own)
+        else:
+            self._inverse_ready = False
+        k = k.copy()
+        k[slot] = own
+        self._gram[slot, :] = k
+        self._gram[:, slot] = k
+        self._rows[slot] = x
+        self._kinds[slot] = kind
+        if self._inverse_ready:
+            column = self._inverse[:, slot]
+            residual = self._gram @ column + self._jitter() * column
+            residual[slot] -= 1.0
+            self._inverse_ready = bool(np.max(np.abs(residual)) <= self._residual_limit)
+
+    def _replace_in_inverse(self, slot: int, k: Array, own: float) -> None:
+        """Add the arriving row to the inverse and take the replaced one out: a rank-two update."""
+        e = self._inverse @ k
+        g = own + self._jitter() - float(k @ e)
+        q = self._inverse[:, slot] + e * (e[slot] / self._real.type(g))
+        pivot = q[slot]
+        if not (g > 0.0 and pivot > 0.0):
+            self._inverse_ready = False
+            return
+        # The arriving row takes over the slot: its coordinate of e is -1, of q that of the new row.
+        q[slot] = -e[slot] / self._real.type(g)
+        e[slot] = -1.0
+        self._inverse[slot, :] = 0.0
+        self._inverse[:, slot] = 0.0
+        self._inverse += np.outer(e, e / self._real.type(g)) - np.outer(q, q / pivot)
+
+    # -- projection onto the buffer's rows
+
+    def _jitter(self) -> Any:
+        mean = np.diagonal(self._gram).mean(dtype=self._real)
+        return self._real.type(max(self.settings.jitter * mean, 1.0 / self._huge))
+
+    def _project(self, target: Array) -> Array:
+        """Coefficients over the buffer of the function whose inner products with its rows are ``target``."""
+        if self.settings.projection == "pursuit":
+            return self._pursue(target)
+        if not self._inverse_ready:
+            gram = self._gram + self._jitter() * np.eye(len(self._beta), dtype=self._real)
+            self._inverse = np.linalg.inv(gram)
+            self._inverse = 0.5 * (self._inverse + self._inverse.T)
+            self._inverse_ready = True
+        return self._clip(self._inverse @ target)
+
+    def _pursue(self, target: Array) -> Array:
+        """Kernel matching pursuit with back-fitting (Vincent and Bengio, 2002)."""
+        n = len(target)
+        jitter = self._jitter()
+        sizes = np.sqrt(np.diagonal(self._gram) + jitter)
+        chosen: list[int] = []
+        coefficients: Array = np.zeros(n, self._real)
+        residual = target.copy()
+        first = 0.0
+        for _ in range(min(self.settings.pursuit_steps, n)):
+            gains = np.abs(residual) / sizes
+            gains[chosen] = -1.0
+            best = int(np.argmax(gains))
+            first = first or float(gains[best])
+            if not gains[best] > 1e-12 * first:
+                break
+            chosen.append(best)
+            block = self._gram[np.ix_(chosen, chosen)] + jitter * np.eye(len(chosen), dtype=self._real)
+            solution = np.linalg.solve(block, target[chosen])
+            residual = target - self._gram[:, chosen] @ solution
+            coefficients[:] = 0.0
+            coefficients[chosen] = solution
+        return self._clip(coefficients)
+
+    def _into_ball(self) -> None:
+        with np.errstate(over="ignore"):
+            norm = abs(float(self._beta @ (self._gram @ self._beta))) ** 0.5
+        if norm > self.settings.radius:
+            self._beta = self._beta * self._real.type(self.settings.radius / norm)
+
+    # -- small things
+
+    def _own(self, x: Floats) -> Array:
+        return np.clip(x, -self._huge, self._huge).astype(self._real)
+
+    def _kernel_row(self, x: Array) -> Array:
+        return saturate(self.settings.kernel.row(self._rows, x))
+
+    def _self_kernel(self, x: Array) -> Any:
+        return saturate(self.settings.kernel.row(x[None, :], x))[0]
+
+    def _score(self, k: Array) -> float:
+        return self._finite(float(self._beta @ k))
+
+    def _finite(self, value: float) -> float:
+        return min(max(value, -self._huge), self._huge)
+
+    def _clip(self, values: Array) -> Array:
+        return np.clip(values, -self._huge, self._huge)
+
+    # -- state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept at full capacity, as the compiled core would lay it out."""
+        b, real = self.capacity, self._real.itemsize
+        matrices = 2 if self.settings.projection == "exact" else 1
+        return real * (b * self.dim + b + matrices * (b * (b + 1) // 2)) + b
+
+    def state(self) -> dict[str, Any]:
+        """Return everything kept, as arrays and numbers."""
+        return {
+            "rows": self._rows.copy(),
+            "beta": self._beta.copy(),
+            "gram": self._gram.copy(),
+            "inverse": self._inverse.copy() if self._inverse_ready else None,
+            "kinds": self._kinds.copy(),
+            "seen_by_kind": tuple(self._seen_by_kind),
+            "seen": self._seen,
+            "labels": self._labels,
+            "clock": self._clock,
+            "rng": self._rng.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take over what ``state`` returned, of this backend or of the other."""
+        self._rows = np.array(state["rows"], self._real)
+        self._beta = np.array(state["beta"], self._real)
+        self._gram = np.array(state["gram"], self._real)
+        self._inverse_ready = state["inverse"] is not None
+        self._inverse = np.array(state["inverse"] if self._inverse_ready else np.zeros((0, 0)), self._real)
+        self._kinds = np.array(state["kinds"], np.uint8)
+        self._seen_by_kind = list(state["seen_by_kind"])
+        self._seen, self._labels = state["seen"], state["labels"]
+        self._clock = state["clock"]
+        self._rng.state = state["rng"]
+
+    def copy(self) -> Learner:
+        """Return an independent copy."""
+        return copy.deepcopy(self)

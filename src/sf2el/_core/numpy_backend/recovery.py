@@ -1,0 +1,84 @@
+"""The map from the new space to the old one, from normal equations."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el._core.numpy_backend.rows import check_rows, check_same_length
+from sf2el.kernels import LARGEST
+
+Floats = npt.NDArray[np.float64]
+
+
+class RecoveryMap:
+    """Least squares from sums of products. See ``sf2el.recovery.RecoveryMap``."""
+
+    def __init__(self, new_dim: int, old_dim: int, ridge: float, intercept: bool) -> None:
+        self._from, self._to, self._ridge, self._intercept = new_dim, old_dim, ridge, intercept
+        self.matrix = np.zeros((new_dim, old_dim))  # Z'X, then the map
+        self._normal = np.zeros((new_dim, new_dim))  # Z'Z
+        self._from_sum = np.zeros(new_dim)
+        self._to_sum = np.zeros(old_dim)
+        self.rows = 0.0
+
+    def observe(self, Z: Floats, X: Floats) -> None:
+        """Take rows of the overlap: Z in the new space, X in the old."""
+        Z, X = check_rows(Z, self._from), check_rows(X, self._to)
+        check_same_length(len(Z), len(X))
+        self.matrix = self.matrix + Z.T @ X
+        self._normal = self._normal + Z.T @ Z
+        self._from_sum = self._from_sum + Z.sum(axis=0)
+        self._to_sum = self._to_sum + X.sum(axis=0)
+        self.rows += float(len(Z))
+
+    def solve(self) -> None:
+        """Solve for the map; the normal equations are used up."""
+        if self.rows == 0.0:
+            return
+        if self._intercept:
+            self._from_sum = self._from_sum / self.rows
+            self._to_sum = self._to_sum / self.rows
+            self._normal = self._normal - self.rows * np.outer(self._from_sum, self._from_sum)
+            self.matrix = self.matrix - self.rows * np.outer(self._from_sum, self._to_sum)
+        scale = float(np.trace(self._normal)) / self._from
+        if not scale > 0.0:
+            self.matrix = np.zeros_like(self.matrix)
+            return
+        normal, cross = self._normal / scale, self.matrix / scale
+        if self._ridge > 0.0:
+            self.matrix = np.linalg.solve(normal + self._ridge * np.eye(self._from), cross)
+        else:
+            values, vectors = np.linalg.eigh(normal)
+            kept = values > 1e-13 * self._from * values[-1]
+            inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+            self.matrix = (vectors * inverse) @ (vectors.T @ cross)
+
+    def recover(self, Z: Floats) -> Floats:
+        """Return what the old features would have read."""
+        Z = check_rows(Z, self._from)
+        if self._intercept:
+            recovered = self._to_sum + (Z - self._from_sum) @ self.matrix
+        else:
+            recovered = Z @ self.matrix
+        return np.clip(recovered, -LARGEST, LARGEST)
+
+    def recover_into(self, z: Floats, x: Floats) -> None:
+        """Recover one row into ``x``."""
+        x[:] = self.recover(np.asarray(z)[None, :])[0]
+
+    def state(self) -> Floats:
+        """Return everything kept, as one array, laid out as in the compiled core."""
+        packed = self._normal[np.tril_indices(self._from)]
+        return np.concatenate([self.matrix.ravel(), self._from_sum, self._to_sum, packed, [self.rows]])
+
+    def set_state(self, state: Floats) -> None:
+        """Take over what ``state`` returned."""
+        d, to = self._from, self._to
+        matrix, from_sum, to_sum, packed, rows = np.split(
+            state, np.cumsum([d * to, d, to, d * (d + 1) // 2])
+        )
+        self.matrix = matrix.reshape(d, to).copy()
+        self._from_sum, self._to_sum, self.rows = from_sum.copy(), to_sum.copy(), float(rows[0])
+        self._normal[np.tril_indices(d)] = packed
+        self._normal = np.tril(self._normal) + np.tril(self._normal, -1).T

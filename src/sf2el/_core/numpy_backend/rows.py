@@ -1,0 +1,57 @@
+"""Input checks of the NumPy backend, with the sentences of the compiled one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST_FEATURE = 1e100
+
+
+def check_rows(rows: Floats, dim: int) -> Floats:
+    """Return rows (one or many) as float64, or raise ValueError before anything is changed."""
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.shape[-1] != dim:
+        raise ValueError(
+            f"This row has {rows.shape[-1]} values, but this learner's space has {dim} features; "
+            "pass rows of that width."
+        )
+    if not np.all(np.abs(rows) <= LARGEST_FEATURE):
+        raise ValueError(
+            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
+        )
+    return rows
+
+
+def check_labels(labels: npt.ArrayLike) -> Floats:
+    """Return labels as float64 (NaN: unlabelled), or raise ValueError."""
+    y = np.asarray(labels, dtype=np.float64)
+    if not np.all(np.isnan(y) | (np.abs(y) <= LARGEST_FEATURE)):
+        raise ValueError("A label is infinite or beyond 1e100; use NaN for an unlabelled row.")
+    return y
+
+
+def check_same_length(rows: int, entries: int) -> None:
+    """Raise ValueError unless there is one entry for each row."""
+    if rows != entries:
+        raise ValueError(f"There are {rows} rows but {entries} entries beside them; pass one for each row.")
+
+
+def gather(row: dict[Any, Any], names: tuple[Any, ...], out: Floats) -> bool:
+    """Fill ``out`` with the row's values in the order of ``names``.
+
+    False, with ``out`` in any state, unless the row has exactly these keys and a finite number below
+    1e100 for each: the caller then finds out what is the matter.
+    """
+    if len(row) != len(names):
+        return False
+    for i, name in enumerate(names):
+        value = row.get(name)
+        if not isinstance(value, (float, int)) or not abs(value) <= LARGEST_FEATURE:
+            return False
+        out[i] = value
+    return True
