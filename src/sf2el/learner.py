@@ -1,0 +1,142 @@
+"""One online kernel learner in one feature space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el._core import backend
+from sf2el._core.rng import SplitMix64
+from sf2el.settings import LearnerSettings, Precision, check_buffer_size, check_choice, check_whole
+
+Floats = npt.NDArray[np.float64]
+
+
+class Learner:
+    r"""The paper's learner: first order, with a manifold term, on a reservoir of rows.
+
+    The function is :math:`f = \sum_{s \in B} \beta_s K(x_s, \cdot)` over a buffer B of n rows. A round
+    with the row x has the risk
+
+    .. math::
+        J = c\,\ell(f(x), y) + \tfrac{\lambda_1}{2}\|f\|_K^2
+          + \lambda_2 \tfrac{seen}{n} \sum_{s \in B} w_s (f(x_s) - f(x))^2,
+
+    the loss only where the row is labelled, and moves f by one step :math:`\tau_0/\sqrt{t}` down the
+    gradient of J. What the buffer cannot hold is projected onto what it holds.
+
+    Time O(b (b + d)) a round, memory O(b (b + d)), for a buffer of b rows with d features.
+
+    Parameters
+    ----------
+    settings
+        Parameters and switches; see :class:`LearnerSettings`.
+    dim
+        Number of features.
+    buffer_size
+        Rows the buffer can hold, at least 2.
+    seed
+        Seed of the reservoir.
+    precision
+        ``"float64"`` or ``"float32"``: how rows, coefficients and matrices are kept.
+    backend
+        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.sign(X[:, 0] * X[:, 1])
+    >>> labels = np.where(rng.random(400) < 0.3, y, np.nan)  # NaN: unlabelled
+    >>> learner = Learner(LearnerSettings(label_rate=0.3), dim=2, buffer_size=60)
+    >>> scores, risks = learner.run(X, labels)
+    >>> bool(np.mean((scores >= 0) == (y > 0)) > 0.8)
+    True
+
+    References
+    ----------
+    Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.
+    Goldberg, Li and Zhu, Online Manifold Regularization, ECML PKDD 2008.
+    """
+
+    def __init__(
+        self,
+        settings: LearnerSettings,
+        *,
+        dim: int,
+        buffer_size: int,
+        seed: int = 0,
+        precision: Precision = "float64",
+        backend: str | None = None,
+    ) -> None:
+        check_whole("dim", dim, 1, 1 << 24)
+        check_buffer_size(buffer_size)
+        check_whole("seed", seed, 0, (1 << 64) - 1)
+        check_choice("precision", precision, ("float64", "float32"))
+        self.settings, self.dim, self.buffer_size, self.precision = settings, dim, buffer_size, precision
+        self.core: Any = _backend(backend).Learner(settings, dim, buffer_size, seed, precision)
+
+    def predict(self, x: npt.ArrayLike) -> float:
+        """Return the score f(x); its sign is the class."""
+        return float(self.core.predict(np.asarray(x, dtype=np.float64)))
+
+    def learn(self, x: npt.ArrayLike, y: float = float("nan")) -> tuple[float, float]:
+        """Learn one row, labelled +1 / -1 or unlabelled (NaN); return its score and risk before the update."""
+        score, risk = self.core.learn(np.asarray(x, dtype=np.float64), y)
+        return score, risk
+
+    def run(self, X: npt.ArrayLike, y: npt.ArrayLike, *, frozen: bool = False) -> tuple[Floats, Floats]:
+        """Predict and learn every row in turn: the loop of ``learn``, bit for bit, in one call.
+
+        ``frozen`` leaves the function and the buffer as they are, and only counts rounds.
+        """
+        scores, risks = self.core.run(_rows(X), np.asarray(y, dtype=np.float64), frozen)
+        return scores, risks
+
+    def predict_many(self, X: npt.ArrayLike) -> Floats:
+        """Return the score of every row."""
+        scores: Floats = self.core.predict_many(_rows(X))
+        return scores
+
+    def restart(self) -> None:
+        """Restart the step size, as the paper does for the old learner when its features vanish."""
+        self.core.restart()
+
+    def copy(self) -> Learner:
+        """Return an independent copy."""
+        other = object.__new__(Learner)
+        other.__dict__.update(self.__dict__)
+        other.core = self.core.copy()
+        return other
+
+    @property
+    def buffer(self) -> Floats:
+        """The rows in the buffer."""
+        return np.asarray(self.core.state()["rows"], dtype=np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything the learner keeps, working scratch apart."""
+        return int(self.core.nbytes)
+
+
+def learner_seed(seed: int, space: int) -> int:
+    """Return the seed of the learner of the ``space``-th feature space (from 0) of a run."""
+    rng = SplitMix64(seed)
+    word = rng.next()
+    for _ in range(space):
+        word = rng.next()
+    return word
+
+
+def _rows(X: npt.ArrayLike) -> Floats:
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
+    return rows
+
+
+_backend = backend
