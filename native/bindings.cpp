@@ -306,6 +306,11 @@ public:
     double rounds() const { return hedge_.rounds(); }
     double rate() const { return hedge_.rate(); }
 
+    double combine(const Vector& scores) const {
+        check_row(scores, hedge_.experts());
+        return hedge_.combine(scores.data());
+    }
+
     double update(const Vector& risks) {
         check_row(risks, hedge_.experts());
         return hedge_.update(risks.data());
@@ -479,17 +484,18 @@ NB_MODULE(_native, m) {
         .def("recover_into", &RecoveryMap::recover_into, "z"_a, "x"_a)
         .def("state", &RecoveryMap::state)
         .def("set_state", &RecoveryMap::set_state, "state"_a)
-        .def_prop_ro("matrix", &RecoveryMap::matrix)
+        .def_prop_ro("matrix", &RecoveryMap::matrix, nb::rv_policy::automatic)
         .def_prop_ro("rows", &RecoveryMap::rows);
 
     nb::class_<Hedge>(m, "Hedge")
         .def(nb::init<std::size_t, double>(), "experts"_a, "eta"_a)
+        .def("combine", &Hedge::combine, "scores"_a)
         .def("update", &Hedge::update, "risks"_a)
         .def("run", &Hedge::run, "scores"_a, "risks"_a)
         .def("state", &Hedge::state)
         .def("set_state", &Hedge::set_state, "state"_a)
-        .def_prop_ro("weights", &Hedge::weights)
-        .def_prop_ro("cumulative", &Hedge::cumulative)
+        .def_prop_ro("weights", &Hedge::weights, nb::rv_policy::automatic)
+        .def_prop_ro("cumulative", &Hedge::cumulative, nb::rv_policy::automatic)
         .def_prop_ro("mixture", &Hedge::mixture)
         .def_prop_ro("gaps", &Hedge::gaps)
         .def_prop_ro("largest", &Hedge::largest)

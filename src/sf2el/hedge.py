@@ -91,7 +91,7 @@ class Hedge:
 
     def average_risks(self) -> Floats:
         """Return each expert's average risk so far (0 before the first round)."""
-        return np.asarray(self.core.cumulative, dtype=np.float64) / max(self.core.rounds, 1.0)
+        return np.asarray(self.core.cumulative / max(self.core.rounds, 1.0), dtype=np.float64)
 
     def monitor(self) -> Regret:
         """Return the regret so far and what bounds it."""

@@ -26,7 +26,7 @@ def exp_or_zero(z: Array) -> Array:
     """``exp(z)`` for z <= 0, exactly 0 where the result would not be a normal number.
 
     >>> exp_or_zero(np.array([0.0, -708.0, -708.4, -745.2]))
-    array([1.00000000e+000, 3.30755300e-308, 0.00000000e+000, 0.00000000e+000])
+    array([1.000000e+000, 3.307553e-308, 0.000000e+000, 0.000000e+000])
     """
     floor = SMALLEST_EXPONENT if z.dtype == np.float64 else -87.33
     return np.where(z < floor, 0.0, np.exp(np.maximum(z, floor))).astype(z.dtype)
@@ -49,9 +49,7 @@ class Kernel(ABC):
 
     def __call__(self, x: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Value ``K(x, y)``."""
-        return float(
-            saturate(self.row(np.asarray(x, dtype=float)[None, :], np.asarray(y, dtype=float)))[0]
-        )
+        return float(saturate(self.row(np.asarray(x, dtype=float)[None, :], np.asarray(y, dtype=float)))[0])
 
     def __add__(self, other: Kernel) -> Sum:
         return Sum((*self.terms(), *other.terms()))
@@ -206,7 +204,7 @@ class Sum(Kernel):
         return total
 
     def gradient(self, x: Array, y: Array) -> Array:
-        return np.sum([part.gradient(x, y) for part in self.parts], axis=0)
+        return np.asarray(np.sum([part.gradient(x, y) for part in self.parts], axis=0))
 
     def terms(self) -> Iterator[Kernel]:
         yield from self.parts
@@ -219,7 +217,7 @@ class Sum(Kernel):
 def squared_distances(rows: Array, x: Array) -> Array:
     """``||rows[s] - x||^2`` for every s."""
     difference = rows - x
-    return np.einsum("ij,ij->i", difference, difference)
+    return np.asarray(np.einsum("ij,ij->i", difference, difference))
 
 
 def _check_positive(name: str, value: float) -> None:

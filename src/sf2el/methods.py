@@ -108,7 +108,9 @@ class MethodRun:
     weights: Floats | None = None
     regret: Regret | None = None
 
-    def correct(self, y: Floats, *, zero_score: Literal["positive", "error"] = "positive") -> npt.NDArray[np.bool_]:
+    def correct(
+        self, y: Floats, *, zero_score: Literal["positive", "error"] = "positive"
+    ) -> npt.NDArray[np.bool_]:
         """Return in which rounds the predicted class is right; a score of 0 predicts +1, or is an error."""
         if zero_score == "error":
             return np.asarray(self.scores * y > 0.0)

@@ -21,12 +21,13 @@ def native_available() -> bool:
 
 
 def backend(name: str | None = None) -> ModuleType:
-    """Return the backend module: the one named, else that of ``SF2EL_BACKEND``, else the compiled one if built."""
+    """Return the backend module: the one named, else ``SF2EL_BACKEND``'s, else the compiled one if built."""
     name = name or os.environ.get("SF2EL_BACKEND") or ("native" if native_available() else "numpy")
     if name not in BACKENDS:
         raise ValueError(f"backend must be 'native' or 'numpy', not {name!r}.")
     if name == "native" and not native_available():
         raise ValueError(
-            "The compiled core is not there: install sf2el where a C++17 compiler is, or choose backend='numpy'."
+            "The compiled core is not there: install sf2el where a C++17 compiler is, "
+            "or choose backend='numpy'."
         )
     return import_module(f"sf2el._core.{name}_backend")

@@ -6,7 +6,7 @@ import os
 
 from sf2el._core import _native
 from sf2el._core._native import Hedge, RecoveryMap, Scaler, gather
-from sf2el.kernels import Constant, Kernel, Laplacian, Polynomial, RBF
+from sf2el.kernels import RBF, Constant, Kernel, Laplacian, Polynomial
 from sf2el.settings import LearnerSettings
 
 __all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
@@ -14,7 +14,7 @@ __all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
 NAME = "native"
 
 
-def Learner(  # noqa: N802 - stands where the NumPy backend has a class
+def Learner(
     settings: LearnerSettings, dim: int, capacity: int, seed: int, precision: str = "float64"
 ) -> _native.Learner:
     """Build a compiled learner."""

@@ -15,7 +15,7 @@ class SplitMix64:
     >>> hex(rng.next())
     '0xe220a8397b1dcdaf'
     >>> [SplitMix64(seed).below(10) for seed in range(5)]
-    [8, 5, 5, 0, 1]
+    [8, 5, 5, 1, 4]
     """
 
     def __init__(self, state: int) -> None:

@@ -27,6 +27,10 @@ class Hedge:
             return self._eta
         return float(np.log(len(self.weights))) / self.gaps if self.gaps > 0.0 else 0.0
 
+    def combine(self, scores: Floats) -> float:
+        """Return the weighted score of the coming round."""
+        return float(self.weights @ check_rows(scores, len(self.weights)))
+
     def update(self, risks: Floats) -> float:
         """Take the risks of a round; return the combination's risk, weighted as before the round."""
         risks = check_rows(risks, len(self.weights))
@@ -59,7 +63,7 @@ class Hedge:
         weights = np.empty_like(scores)
         for i, (row, risk) in enumerate(zip(scores, risks, strict=True)):
             weights[i] = self.weights
-            combined[i] = self.weights @ row
+            combined[i] = self.combine(row)
             mixed[i] = self.update(risk)
         return combined, mixed, weights
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sf2el._core.numpy_backend.rows import check_labels, check_rows, check_same_length
 from sf2el._core.rng import SplitMix64
+from sf2el.budget import learner_bytes
 from sf2el.kernels import exp_or_zero, saturate, squared_distances
 from sf2el.losses import LOSSES
 from sf2el.settings import LearnerSettings
@@ -300,10 +301,8 @@ class Learner:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is kept at full capacity, as the compiled core would lay it out."""
-        b, real = self.capacity, self._real.itemsize
-        matrices = 2 if self.settings.projection == "exact" else 1
-        return real * (b * self.dim + b + matrices * (b * (b + 1) // 2)) + b
+        """Bytes of what is kept at full capacity, as the compiled core lays it out."""
+        return learner_bytes(self.settings, self.dim, self.capacity, self.precision)
 
     def state(self) -> dict[str, Any]:
         """Return everything kept, as arrays and numbers."""

@@ -16,8 +16,8 @@ class RecoveryMap:
 
     def __init__(self, new_dim: int, old_dim: int, ridge: float, intercept: bool) -> None:
         self._from, self._to, self._ridge, self._intercept = new_dim, old_dim, ridge, intercept
-        self.matrix = np.zeros((new_dim, old_dim))  # Z'X, then the map
-        self._normal = np.zeros((new_dim, new_dim))  # Z'Z
+        self.matrix: Floats = np.zeros((new_dim, old_dim))  # Z'X, then the map
+        self._normal: Floats = np.zeros((new_dim, new_dim))  # Z'Z
         self._from_sum = np.zeros(new_dim)
         self._to_sum = np.zeros(old_dim)
         self.rows = 0.0
@@ -26,11 +26,12 @@ class RecoveryMap:
         """Take rows of the overlap: Z in the new space, X in the old."""
         Z, X = check_rows(Z, self._from), check_rows(X, self._to)
         check_same_length(len(Z), len(X))
-        self.matrix = self.matrix + Z.T @ X
-        self._normal = self._normal + Z.T @ Z
-        self._from_sum = self._from_sum + Z.sum(axis=0)
-        self._to_sum = self._to_sum + X.sum(axis=0)
-        self.rows += float(len(Z))
+        for z, x in zip(Z, X, strict=True):  # row by row, so that pieces add up to the same bits
+            self.matrix = self.matrix + np.outer(z, x)
+            self._normal = self._normal + np.outer(z, z)
+            self._from_sum = self._from_sum + z
+            self._to_sum = self._to_sum + x
+            self.rows += 1.0
 
     def solve(self) -> None:
         """Solve for the map; the normal equations are used up."""
@@ -47,7 +48,8 @@ class RecoveryMap:
             return
         normal, cross = self._normal / scale, self.matrix / scale
         if self._ridge > 0.0:
-            self.matrix = np.linalg.solve(normal + self._ridge * np.eye(self._from), cross)
+            ridged = normal + self._ridge * np.eye(self._from)
+            self.matrix = np.asarray(np.linalg.solve(ridged, cross), dtype=np.float64)
         else:
             values, vectors = np.linalg.eigh(normal)
             kept = values > 1e-13 * self._from * values[-1]
@@ -57,15 +59,18 @@ class RecoveryMap:
     def recover(self, Z: Floats) -> Floats:
         """Return what the old features would have read."""
         Z = check_rows(Z, self._from)
-        if self._intercept:
-            recovered = self._to_sum + (Z - self._from_sum) @ self.matrix
-        else:
-            recovered = Z @ self.matrix
-        return np.clip(recovered, -LARGEST, LARGEST)
+        out = np.empty((len(Z), self._to))
+        for z, x in zip(Z, out, strict=True):
+            self.recover_into(z, x)
+        return out
 
     def recover_into(self, z: Floats, x: Floats) -> None:
         """Recover one row into ``x``."""
-        x[:] = self.recover(np.asarray(z)[None, :])[0]
+        z = check_rows(z, self._from)
+        if self._intercept:
+            z = z - self._from_sum
+        recovered = z @ self.matrix + (self._to_sum if self._intercept else 0.0)
+        x[:] = np.clip(recovered, -LARGEST, LARGEST)
 
     def state(self) -> Floats:
         """Return everything kept, as one array, laid out as in the compiled core."""
@@ -75,9 +80,7 @@ class RecoveryMap:
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
         d, to = self._from, self._to
-        matrix, from_sum, to_sum, packed, rows = np.split(
-            state, np.cumsum([d * to, d, to, d * (d + 1) // 2])
-        )
+        matrix, from_sum, to_sum, packed, rows = np.split(state, np.cumsum([d * to, d, to, d * (d + 1) // 2]))
         self.matrix = matrix.reshape(d, to).copy()
         self._from_sum, self._to_sum, self.rows = from_sum.copy(), to_sum.copy(), float(rows[0])
         self._normal[np.tril_indices(d)] = packed

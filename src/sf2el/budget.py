@@ -1,0 +1,72 @@
+"""Memory in bytes: reading a budget, counting what a learner keeps, finding the rows that fit."""
+
+from __future__ import annotations
+
+import re
+
+from sf2el.settings import LEAST_BUFFER, LearnerSettings
+
+COUNTER_BYTES = 88
+"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
+
+MOST_ROWS = 200
+"""Beyond this many rows a buffer costs time and was not seen to gain accuracy."""
+
+_UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2}
+
+
+def parse_budget(budget: int | str) -> int:
+    """Return a budget in bytes.
+
+    >>> parse_budget("64KiB"), parse_budget("2 KB"), parse_budget(4096)
+    (65536, 2000, 4096)
+    >>> parse_budget("64 potatoes")
+    Traceback (most recent call last):
+    ...
+    ValueError: budget must be a number of bytes or a text such as '64KiB' or '1MB', not '64 potatoes'.
+    """
+    if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0:
+        return budget
+    if isinstance(budget, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", budget)
+        if match and match[2].upper() in _UNITS:
+            size = int(float(match[1]) * _UNITS[match[2].upper()])
+            if size > 0:
+                return size
+    raise ValueError(f"budget must be a number of bytes or a text such as '64KiB' or '1MB', not {budget!r}.")
+
+
+def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precision: str = "float64") -> int:
+    """Return the bytes a learner keeps, working scratch apart: exactly what the compiled core allocates."""
+    real = 8 if precision == "float64" else 4
+    triangle = buffer_size * (buffer_size + 1) // 2
+    matrices = 2 if settings.projection == "exact" else 1
+    reals = buffer_size * dim + buffer_size + matrices * triangle
+    kinds = buffer_size if settings.sampling == "stratified" else 0
+    return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
+
+
+def scaler_bytes(dim: int) -> int:
+    """Return the bytes of the running statistics of a space."""
+    return 8 * (2 * dim + 1)
+
+
+def map_bytes(new_dim: int, old_dim: int) -> int:
+    """Return the bytes of a recovery map with its normal equations."""
+    return 8 * (new_dim * old_dim + new_dim + old_dim + new_dim * (new_dim + 1) // 2 + 1)
+
+
+def rows_that_fit(settings: LearnerSettings, dim: int, available: int) -> int:
+    """Return the largest useful buffer of a learner within so many bytes; below ``LEAST_BUFFER`` none fits.
+
+    >>> rows_that_fit(LearnerSettings(), 10, 32768)
+    58
+    """
+    rows = LEAST_BUFFER - 1
+    while rows < MOST_ROWS and learner_bytes(settings, dim, rows + 1) <= available:
+        rows += 1
+    return rows
+
+
+def _round_up(size: int) -> int:
+    return (size + 7) // 8 * 8

@@ -1,0 +1,408 @@
+"""SF2EL: learners, map and hedge put together, on rows whose features come and go."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el import _core
+from sf2el.budget import parse_budget
+from sf2el.kernels import RBF, Kernel
+from sf2el.labels import BinaryLabels, Label
+from sf2el.settings import (
+    Equations,
+    LearnerSettings,
+    OnSkip,
+    Projection,
+    Sampling,
+    check_buffer_size,
+    check_range,
+    check_whole,
+)
+from sf2el.spaces import Names, Period, Spaces, ordered, read_row
+from sf2el.stage import Recipe, Rounds, Stage
+from sf2el.tables import Table, labels_of, table_of
+
+Floats = npt.NDArray[np.float64]
+Row = Mapping[Hashable, Any]
+
+EVENTS_KEPT = 32
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to the features: the row (from 0) and what it was."""
+
+    row: int
+    text: str
+
+
+class Events(NamedTuple):
+    """The last events, and how many there were in all."""
+
+    last: tuple[Event, ...]
+    total: int
+
+
+class SF2EL:
+    """Storage-fit learning with feature-evolvable streams.
+
+    One online kernel learner for the current features; when other features appear beside them, a map
+    from the new to the old; when the old ones vanish, the old learner goes on with what they would have
+    read, a new one starts, and weights follow whichever is best. Learns from unlabelled rows.
+
+    Time O(b (b + d)) a row and learner, memory within ``budget``.
+
+    Parameters
+    ----------
+    budget
+        Bytes, as a number or a text such as ``"64KiB"``: the buffers are as large as fits.
+    seed
+        Seed of the reservoirs; one seed, same bits.
+    classes
+        The two labels, the positive one first; else the first label seen is the positive one.
+    backend
+        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
+
+    Examples
+    --------
+    >>> model = SF2EL(budget="16KiB", seed=0)
+    >>> model.learn_one({"old": 1.0}, "wet")
+    >>> model.learn_one({"old": -1.0}, "dry")
+    >>> model.learn_one({"old": 0.9, "new": 1.8})         # both sensors report; no label
+    >>> model.learn_one({"old": -1.1, "new": -2.2})
+    >>> model.predict_one({"new": 2.0})                   # only the new one does
+    'wet'
+
+    References
+    ----------
+    Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int | str = "64KiB",
+        seed: int = 0,
+        classes: Sequence[Any] | None = None,
+        backend: str | None = None,
+    ) -> None:
+        settings = LearnerSettings(
+            # Scaled rows lie at squared distances near 2, so these widths are relative to the data.
+            kernel=RBF(2.5),
+            graph_width=7.5,
+            loss="hinge",
+            ridge=1e-4,
+            smoothness=1e-4,
+            step=2.0,
+            on_skip="project",
+        )
+        recipe = Recipe(
+            settings=settings,
+            buffer_size=None,
+            budget=parse_budget(budget),
+            scaled=True,
+            restart=False,
+            map_ridge=1e-3,
+            map_intercept=False,
+            train_in_overlap=False,
+            eta=None,
+            seed=seed,
+            backend=backend,
+        )
+        self._start(recipe, classes)
+
+    @classmethod
+    def paper(
+        cls,
+        *,
+        buffer_size: int = 60,
+        kernel: Kernel | None = None,
+        graph_width: float = 1.0,
+        loss: str = "logistic",
+        ridge: float = 1e-4,
+        smoothness: float = 1e-4,
+        step: float = 1.0,
+        label_rate: float | None = None,
+        eta: float | None = None,
+        classes: Sequence[Any] | None = None,
+        seed: int = 0,
+        manifold: bool = True,
+        equations: Equations = "gradient",
+        cap: bool = True,
+        projection: Projection = "exact",
+        pursuit_steps: int = 10,
+        on_skip: OnSkip = "drop",
+        sampling: Sampling = "reservoir",
+        radius: float = 1e4,
+        jitter: float = 1e-3,
+        restart: bool = True,
+        map_ridge: float = 1e-3,
+        map_intercept: bool = False,
+        train_in_overlap: bool = False,
+        scaled: bool = False,
+        backend: str | None = None,
+    ) -> Self:
+        """Return the published algorithm with explicit parameters.
+
+        The learner's parameters are those of :class:`sf2el.LearnerSettings`.
+
+        Parameters
+        ----------
+        buffer_size
+            Rows that each learner's buffer holds.
+        eta
+            Rate of the hedge; None takes AdaHedge, which needs no horizon. The paper's own is
+            ``Hedge.rate_for(T2)``.
+        restart
+            Whether the old learner's step size restarts when its features vanish.
+        map_ridge, map_intercept
+            Parameters of the recovery map.
+        train_in_overlap
+            Whether the new learner already trains on the overlap's rows.
+        scaled
+            Whether features are scaled online; the paper's experiments scale them beforehand.
+
+        Examples
+        --------
+        >>> model = SF2EL.paper(buffer_size=20, kernel=RBF(0.5), label_rate=0.3, classes=["up", "down"])
+        >>> model.predict_one({"x": 1.0})
+        'up'
+        """
+        check_buffer_size(buffer_size)
+        if eta is not None:
+            check_range("eta", eta, above=0.0)
+        check_range("map_ridge", map_ridge, least=0.0)
+        given = locals()
+        names = {field.name for field in fields(LearnerSettings)}
+        settings = LearnerSettings(
+            **{name: value for name, value in given.items() if name in names and name != "kernel"},
+            kernel=RBF(1.0) if kernel is None else kernel,
+        )
+        recipe = Recipe(
+            settings=settings,
+            buffer_size=buffer_size,
+            budget=None,
+            scaled=scaled,
+            restart=restart,
+            map_ridge=map_ridge,
+            map_intercept=map_intercept,
+            train_in_overlap=train_in_overlap,
+            eta=eta,
+            seed=seed,
+            backend=backend,
+        )
+        model = cls.__new__(cls)
+        model._start(recipe, classes)
+        return model
+
+    def _start(self, recipe: Recipe, classes: Sequence[Any] | None) -> None:
+        check_whole("seed", recipe.seed, 0, (1 << 64) - 1)
+        self._gather = _core.backend(recipe.backend).gather
+        self._recipe = recipe
+        self._labels = BinaryLabels(classes)
+        self._stage: Stage | None = None
+        self._preview: tuple[int, Stage] | None = None
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._events_total = 0
+        self._rows_seen = 0
+
+    # -- predicting
+
+    def predict_one(self, x: Row) -> Label | None:
+        """Return the predicted label of a row; None before any label was seen. Changes nothing."""
+        return self._labels.decide(self._score_one(x))
+
+    def predict_proba_one(self, x: Row) -> dict[Label, float]:
+        """Return the probability of each label, ``sigmoid(score)``; {} before any label was seen."""
+        return self._labels.probabilities(self._score_one(x))
+
+    def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> npt.NDArray[np.object_]:
+        """Return the predicted label of every row of an array or frame: the loop of ``predict_one``."""
+        out = np.empty(len(X), dtype=object)
+        done = 0
+        for table in table_of(X, features, self._current_names()):
+            for values in table.rows:
+                row = dict(zip(table.names, values.tolist(), strict=True))
+                out[done] = self.predict_one(row)
+                done += 1
+        return out
+
+    def explain_one(self, x: Row) -> dict[str, dict[str, float]]:
+        """Return each expert's score for this row and its weight."""
+        stage, row = self._stage_for(x)
+        if stage is None:
+            return {}
+        scores, weights = stage.scores(row), stage.hedge.weights
+        return {
+            role: {"score": float(score), "weight": float(weight)}
+            for role, score, weight in zip(_roles(stage), scores, weights, strict=True)
+        }
+
+    def _score_one(self, x: Row) -> float:
+        stage = self._stage
+        if stage is not None and type(x) is dict and self._gather(x, stage.current.names, stage.current.row):
+            return stage.score(stage.current.row)
+        stage, row = self._stage_for(x)
+        return 0.0 if stage is None else stage.score(row)
+
+    def _stage_for(self, x: Row) -> tuple[Stage | None, Floats]:
+        """Return the stage that predicts a row, and the row's values in its order."""
+        observed = read_row(x)
+        if self._stage is None:
+            return None, np.empty(0)
+        period, names = self._spaces(self._stage).period(tuple(observed))
+        stage = self._swap_preview(names) if period is Period.SWAP else self._stage
+        return stage, np.array([observed[name] for name in stage.current.names])
+
+    def _swap_preview(self, names: Names) -> Stage:
+        """Return the stage as it would be after a swap; kept until a row is learned."""
+        assert self._stage is not None
+        if (
+            self._preview is None
+            or self._preview[0] != self._rows_seen
+            or self._preview[1].current.names != names
+        ):
+            self._preview = (self._rows_seen, self._stage.swapped(names, preview=True))
+        return self._preview[1]
+
+    # -- learning
+
+    def learn_one(self, x: Row, y: Any = None) -> None:
+        """Learn one row; ``y`` None means that its label is not known."""
+        target, label = self._labels.encode(y)
+        stage = self._stage
+        if stage is not None and type(x) is dict and self._gather(x, stage.current.names, stage.current.row):
+            stage.learn(stage.current.row, target)
+            self._rows_seen += 1
+        else:
+            observed = read_row(x)
+            names = ordered(observed)
+            values = np.array([[observed[name] for name in names]])
+            self._learn_table(Table(names, values), np.array([target]))
+        self._labels.see(label)
+
+    def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
+        """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit, in one call.
+
+        Parameters
+        ----------
+        X
+            A frame (its columns are the features, NaN means not observed), or an array of rows.
+        y
+            One label a row, None or NaN where it is not known; None for no labels at all.
+        features
+            Names of an array's columns; without them the columns are the features 0, 1, 2, ...
+        """
+        tables = table_of(X, features, self._current_names())
+        targets, seen = self._encode_many(labels_of(y, sum(len(table.rows) for table in tables)))
+        start = 0
+        for table in self._checked(tables):
+            stop = start + len(table.rows)
+            self._learn_table(table, targets[start:stop])
+            start = stop
+        self._labels = seen
+
+    def _encode_many(self, labels: Sequence[Any]) -> tuple[Floats, BinaryLabels]:
+        known = BinaryLabels()
+        known.seen = list(self._labels.seen)
+        targets = np.empty(len(labels))
+        for i, label in enumerate(labels):
+            targets[i], plain = known.encode(label)
+            known.see(plain)
+        return targets, known
+
+    def _checked(self, tables: list[Table]) -> list[Table]:
+        """Walk the tables' periods before any row is learned, so that a misfit changes nothing."""
+        spaces = None if self._stage is None else self._spaces(self._stage)
+        for table in tables:
+            if spaces is None:
+                spaces = Spaces(table.names)
+                continue
+            period, names = spaces.period(table.names)
+            if period is Period.OVERLAP:
+                spaces = Spaces(spaces.current, names)
+            elif period is Period.SWAP:
+                spaces = Spaces(names)
+        return tables
+
+    def _learn_table(self, table: Table, targets: Floats) -> Rounds:
+        """Learn rows that all have the same features."""
+        if self._stage is None:
+            self._stage = Stage.first(table.names, self._recipe)
+            self._record(f"first space: {len(table.names)} features")
+        stage = self._stage
+        period, names = self._spaces(stage).period(table.names)
+        if period is Period.SWAP:
+            self._stage = stage.swapped(names)
+            told = "the new learner starts alone: no row had both spaces"
+            if self._stage.recovered is not None:
+                told = f"the old features are recovered by a map from {int(stage.psi.rows)} rows"
+            self._record(f"swap to {len(names)} features; {told}")
+            rounds = self._stage.run(table.columns(names), targets)
+        elif period is Period.OVERLAP:
+            if stage.upcoming is None:
+                stage.open_overlap(names)
+                self._record(
+                    f"overlap: {len(names)} new features beside the {stage.current.dim} current ones"
+                )
+            rounds = stage.run_overlap(table.columns(stage.current.names), table.columns(names), targets)
+        else:
+            rounds = stage.run(table.columns(names), targets)
+        self._rows_seen += len(table.rows)
+        return rounds
+
+    # -- looking inside
+
+    def weights(self) -> dict[str, float]:
+        """Return who is followed: the weight of each learner in the coming round."""
+        if self._stage is None:
+            return {}
+        return dict(zip(_roles(self._stage), map(float, self._stage.hedge.weights), strict=True))
+
+    def risk(self) -> dict[str, float]:
+        """Return the average risk of each learner in the present space."""
+        if self._stage is None:
+            return {}
+        return dict(zip(_roles(self._stage), map(float, self._stage.hedge.average_risks()), strict=True))
+
+    def events(self) -> Events:
+        """Return what happened to the features: the last 32 events, and how many there were."""
+        return Events(tuple(self._events), self._events_total)
+
+    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
+        """Return the bytes of all that grows with rows, features or experts; by part with ``detail``."""
+        parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
+        if self._stage is not None:
+            parts |= self._stage.nbytes()
+            spaces = self._spaces(self._stage)
+            parts["names"] = sum(len(str(name).encode()) for name in spaces.current + (spaces.upcoming or ()))
+        return parts if detail else sum(parts.values())
+
+    def __repr__(self) -> str:
+        recipe = self._recipe
+        size = (
+            f"budget={recipe.budget}" if recipe.buffer_size is None else f"buffer_size={recipe.buffer_size}"
+        )
+        return f"{type(self).__name__}({size}, seed={recipe.seed}, rows={self._rows_seen})"
+
+    # -- small things
+
+    def _spaces(self, stage: Stage) -> Spaces:
+        return Spaces(stage.current.names, stage.upcoming.names if stage.upcoming else None)
+
+    def _current_names(self) -> Names | None:
+        return None if self._stage is None else self._stage.current.names
+
+    def _record(self, text: str) -> None:
+        self._events.append(Event(self._rows_seen, text))
+        self._events_total += 1
+
+
+def _roles(stage: Stage) -> tuple[str, ...]:
+    return ("current",) if stage.recovered is None else ("recovered", "current")

@@ -1,0 +1,99 @@
+"""Arrays and frames as tables of rows that share their features."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el.spaces import LARGEST_FEATURE, Names, ordered
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with the same features, every value observed."""
+
+    names: Names
+    rows: Floats
+
+    def columns(self, names: Names) -> Floats:
+        """Return the columns of these names, in this order."""
+        if names == self.names:
+            return self.rows
+        place = {name: i for i, name in enumerate(self.names)}
+        return np.ascontiguousarray(self.rows[:, [place[name] for name in names]])
+
+
+def table_of(X: Any, features: Sequence[Hashable] | None, current: Names | None) -> list[Table]:
+    """Return an array or frame as tables: one for each run of rows with the same observed features.
+
+    ``current`` are the model's present features, which an array without ``features`` must have.
+
+    >>> [table.rows.shape for table in table_of(np.ones((3, 2)), None, None)]
+    [(3, 2)]
+    """
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        return _frame_tables(_numbers(X.to_numpy()), tuple(columns))
+    rows = _numbers(X)
+    if not np.all(np.abs(rows) <= LARGEST_FEATURE):
+        raise ValueError(
+            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
+        )
+    if features is None:
+        features = range(rows.shape[1])
+        if current is not None and set(features) != set(current):
+            raise ValueError(
+                f"These rows have {rows.shape[1]} values, but the model's current space has {len(current)} "
+                "named features; pass rows of that width, or name the columns with features=."
+            )
+    if len(set(features)) != rows.shape[1]:
+        raise ValueError(f"features must name {rows.shape[1]} different columns, not {len(set(features))}.")
+    names = ordered(features)
+    return [Table(names, Table(tuple(features), rows).columns(names))] if len(rows) else []
+
+
+def labels_of(y: Any, rows: int) -> Sequence[Any]:
+    """Return one label a row, None or NaN where it is not known."""
+    if y is None:
+        return [None] * rows
+    labels = y.tolist() if hasattr(y, "tolist") else y.to_list() if hasattr(y, "to_list") else list(y)
+    if len(labels) != rows:
+        raise ValueError(f"There are {rows} rows but {len(labels)} labels; pass one for each row.")
+    return labels
+
+
+def _numbers(X: Any) -> Floats:
+    try:
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "The rows hold something that is not a number; convert it or leave the column out."
+        ) from None
+    if rows.ndim != 2:
+        raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
+    return rows
+
+
+def _frame_tables(rows: Floats, columns: Names) -> list[Table]:
+    observed = ~np.isnan(rows)
+    if np.any(np.abs(rows[observed]) > LARGEST_FEATURE):
+        raise ValueError("A frame holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
+    if not np.all(observed.any(axis=1)):
+        raise ValueError("A row of the frame has no observed feature; leave such rows out.")
+    changes = np.flatnonzero(np.any(observed[1:] != observed[:-1], axis=1)) + 1
+    tables = []
+    for start, stop in zip([0, *changes], [*changes, len(rows)], strict=True):
+        if start == stop:
+            continue
+        pattern = observed[start]
+        names = tuple(name for name, there in zip(columns, pattern, strict=True) if there)
+        tables.append(
+            Table(ordered(names), Table(names, rows[start:stop][:, pattern]).columns(ordered(names)))
+        )
+    return tables
