@@ -1,0 +1,378 @@
+"""SF2EL on dict rows, arrays and frames."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sf2el import RBF, SF2EL, Hedge, LearnerSettings
+from sf2el.datasets import swiss_stream
+from sf2el.methods import Setup, run_methods
+
+BACKENDS = ("native", "numpy")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request) -> str:
+    return request.param
+
+
+def state_of(model: SF2EL) -> list[Any]:
+    """Everything a model keeps, as values that can be compared."""
+    stage = model._stage
+    if stage is None:
+        return [list(model._labels.seen), model.events(), model._rows_seen]
+    learners = [stage.current.learner]
+    arrays = [stage.hedge.core.state()]
+    for space in (stage.current, stage.upcoming):
+        if space is not None and space.scaler is not None:
+            arrays.append(space.scaler.state())
+    if stage.recovered is not None:
+        learners.append(stage.recovered.learner)
+        arrays.append(stage.recovered.psi.state())
+    if stage.upcoming is not None:
+        arrays.append(stage.psi.state())
+        if stage.upcoming.learner is not None:
+            learners.append(stage.upcoming.learner)
+    states = [
+        {
+            key: value.tolist() if isinstance(value, np.ndarray) else value
+            for key, value in learner.state().items()
+        }
+        for learner in learners
+    ]
+    return [states, [a.tolist() for a in arrays], list(model._labels.seen), model.events(), model._rows_seen]
+
+
+def evolving_rows(
+    cycles: int = 2, length: int = 60, overlap: int = 8, seed: int = 0
+) -> list[tuple[dict, Any]]:
+    """Dict rows through several spaces of three features each, a third of them labelled."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for space in range(cycles + 1):
+        for t in range(length):
+            z = rng.normal(size=3)
+            row = {f"s{space}_{j}": float(z[j]) for j in range(3)}
+            if t >= length - overlap and space < cycles:
+                row |= {f"s{space + 1}_{j}": float(z[j] + 0.3 * z[(j + 1) % 3]) for j in range(3)}
+            rows.append((row, ("up" if z[0] > 0 else "down") if rng.random() < 0.34 else None))
+    return rows
+
+
+def make(kind: str, backend: str, **more: Any) -> SF2EL:
+    if kind == "default":
+        return SF2EL(budget="16KiB", backend=backend, **more)
+    return SF2EL.paper(buffer_size=12, label_rate=0.3, on_skip="project", backend=backend, **more)
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_the_periods_of_several_cycles_are_found_and_told(kind, backend):
+    model = make(kind, backend)
+    for x, y in evolving_rows(cycles=2):
+        model.predict_one(x)
+        model.learn_one(x, y)
+    texts = [(event.row, event.text.split(":")[0].split(" to ")[0]) for event in model.events().last]
+    assert texts == [(0, "first space"), (52, "overlap"), (60, "swap"), (112, "overlap"), (120, "swap")]
+    assert model.events().total == 5
+    assert set(model.weights()) == set(model.risk()) == {"recovered", "current"}
+    assert sum(model.weights().values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+@pytest.mark.parametrize("train_in_overlap", [False, True])
+def test_learn_many_is_the_loop_of_learn_one_bit_for_bit(kind, backend, train_in_overlap):
+    if kind == "default" and train_in_overlap:
+        pytest.skip("a switch of SF2EL.paper")
+    more = {"train_in_overlap": True} if train_in_overlap else {}
+    one, many = make(kind, backend, **more), make(kind, backend, **more)
+    rows = evolving_rows(cycles=2)
+    for x, y in rows:
+        one.learn_one(x, y)
+    starts = [0, 17, 52, 56, 60, 90, 112, 120, 121, 180]
+    for start, stop in pairwise(starts):
+        block = rows[start:stop]
+        names = list(block[0][0])[::-1]
+        X = np.array([[x[name] for name in names] for x, _ in block])
+        many.learn_many(X, [y for _, y in block], features=names)
+    assert state_of(one) == state_of(many)
+
+
+def test_paper_is_the_method_of_the_experiments(backend):
+    stream = swiss_stream(seed=3, rows=600)
+    settings = LearnerSettings(kernel=RBF(200.0), graph_width=150.0, label_rate=0.3, loss="hinge", step=2.0)
+    expected = run_methods(
+        stream, Setup(old=settings, new=settings, buffer_size=30), methods=["SF2EL"], seed=9, backend=backend
+    )["SF2EL"]
+    model = SF2EL.paper(
+        buffer_size=30,
+        kernel=RBF(200.0),
+        graph_width=150.0,
+        label_rate=0.3,
+        loss="hinge",
+        step=2.0,
+        eta=Hedge.rate_for(300),
+        classes=[1, -1],
+        seed=9,
+        backend=backend,
+    )
+    labels = [int(y) if known else None for y, known in zip(stream.y, stream.labelled, strict=True)]
+    before, B = stream.t1 - stream.overlap, stream.overlap
+    model.learn_many(stream.old[:before], labels[:before], features=["a", "b"])
+    both = np.hstack([stream.old[before:], stream.new[:B]])
+    model.learn_many(both, labels[before : stream.t1], features=["a", "b", "p", "q", "r"])
+    scores = []
+    for z, y in zip(stream.after_swap, labels[stream.t1 :], strict=True):
+        row = dict(zip("pqr", z.tolist(), strict=True))
+        scores.append(model._score_one(row))
+        model.learn_one(row, y)
+    assert np.array_equal(scores, expected.scores)
+
+
+def test_predicting_changes_nothing(backend):
+    model = make("default", backend)
+    rows = evolving_rows(cycles=1)
+    for i, (x, y) in enumerate(rows):
+        before = state_of(model)
+        model.predict_one(x)
+        model.predict_proba_one(x)
+        model.explain_one(x)
+        if i % 13 == 0 or 50 < i < 65:
+            assert state_of(model) == before
+        model.learn_one(x, y)
+
+
+def test_the_order_of_keys_does_not_matter(backend):
+    one, other = make("default", backend), make("default", backend)
+    for x, y in evolving_rows(cycles=1):
+        one.learn_one(x, y)
+        other.learn_one(dict(reversed(x.items())), y)
+        assert one.predict_one(x) == other.predict_one(x)
+    assert state_of(one) == state_of(other)
+
+
+def test_none_nan_and_absent_mean_not_observed(backend):
+    models = [make("paper", backend) for _ in range(3)]
+    for x, y in evolving_rows(cycles=1):
+        rest = [name for name in ("s0_0", "s0_1", "s0_2", "s1_0", "s1_1", "s1_2") if name not in x]
+        models[0].learn_one(x, y)
+        models[1].learn_one(x | dict.fromkeys(rest), y)
+        models[2].learn_one(x | dict.fromkeys(rest, float("nan")), y)
+    assert state_of(models[0]) == state_of(models[1]) == state_of(models[2])
+
+
+def test_a_swap_without_overlap_starts_the_new_learner_alone(backend):
+    model = make("paper", backend)
+    model.learn_one({"a": 1.0}, 1)
+    model.learn_one({"b": 1.0}, 0)
+    assert "starts alone" in model.events().last[-1].text
+    assert model.weights() == {"current": 1.0}
+
+
+def test_the_recovered_learner_predicts_from_the_first_row_after_the_swap(backend):
+    rng = np.random.default_rng(5)
+    model = SF2EL.paper(buffer_size=40, kernel=RBF(0.5), label_rate=1.0, on_skip="project", backend=backend)
+    for t in range(200):
+        u, v = rng.normal(size=2)
+        x = {"u": u, "v": v} | ({"m": u + v, "n": u - v} if t >= 190 else {})
+        model.learn_one(x, int(u * v > 0))
+    right = 0
+    for _ in range(100):
+        u, v = rng.normal(size=2)
+        right += model.predict_one({"m": u + v, "n": u - v}) == int(u * v > 0)
+    assert right >= 85
+
+
+def test_labels_before_any_and_with_one_class(backend):
+    model = make("paper", backend)
+    assert model.predict_one({"a": 1.0}) is None
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    model.learn_one({"a": 1.0})
+    assert model.predict_one({"a": 1.0}) is None
+    model.learn_one({"a": 1.0}, "only")
+    assert model.predict_one({"a": -5.0}) == "only"
+    assert model.predict_proba_one({"a": 1.0}) == {"only": 1.0}
+
+
+def test_true_and_one_are_the_same_label(backend):
+    model = make("paper", backend)
+    model.learn_one({"a": 1.0}, True)
+    model.learn_one({"a": 1.1}, 1)
+    model.learn_one({"a": -1.0}, np.int64(0))
+    model.learn_one({"a": -1.1}, np.False_)
+    assert sorted(model.predict_proba_one({"a": 1.0})) == [0, 1]
+
+
+BAD_ROWS = {
+    "infinite": {"a": float("inf"), "b": 1.0},
+    "text": {"a": "warm", "b": 1.0},
+    "huge": {"a": 1e101, "b": 1.0},
+    "huge whole number": {"a": 10**400, "b": 1.0},
+    "nothing observed": {"a": None, "b": float("nan")},
+    "empty": {},
+    "a feature lost": {"a": 1.0},
+    "half a swap": {"a": 1.0, "c": 1.0},
+    "complex": {"a": 1j, "b": 1.0},
+    "not a dict": [1.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_a_bad_row_gets_one_sentence_and_changes_nothing(name, kind, backend):
+    model = make(kind, backend)
+    for i in range(20):
+        model.learn_one({"a": float(i % 5), "b": float(i % 3)}, [None, "x", "y"][i % 3])
+    before = state_of(model)
+    for act in (model.predict_one, model.learn_one, lambda x: model.learn_one(x, "x"), model.explain_one):
+        with pytest.raises(ValueError) as raised:
+            act(BAD_ROWS[name])
+        assert "\n" not in str(raised.value) and str(raised.value).endswith(".")
+    assert state_of(model) == before
+
+
+BAD_LABELS = {"a third": "z", "another type": 3, "a fraction": 0.5, "a list": ["x"], "infinite": float("inf")}
+
+
+@pytest.mark.parametrize("name", BAD_LABELS)
+def test_a_bad_label_gets_one_sentence_and_changes_nothing(name, backend):
+    model = make("paper", backend)
+    for i in range(20):
+        model.learn_one({"a": float(i % 5)}, [None, "x", "y"][i % 3])
+    before = state_of(model)
+    for learn in (
+        lambda y: model.learn_one({"a": 1.0}, y),
+        lambda y: model.learn_many(np.ones((3, 1)), ["x", y, "y"], features=["a"]),
+    ):
+        with pytest.raises(ValueError) as raised:
+            learn(BAD_LABELS[name])
+        assert "\n" not in str(raised.value)
+    assert state_of(model) == before
+
+
+def bad_arrays() -> dict[str, Any]:
+    rows = np.ones((4, 3))
+    nan, infinite, huge = rows.copy(), rows.copy(), rows.copy()
+    nan[2, 1], infinite[3, 0], huge[1, 1] = np.nan, -np.inf, 1e101
+    return {
+        "NaN": nan,
+        "infinite": infinite,
+        "huge": huge,
+        "narrow": np.ones((4, 2)),
+        "wide": np.ones((4, 5)),
+        "one row without a table": np.ones(3),
+        "text": np.array([["a", "b", "c"]]),
+    }
+
+
+@pytest.mark.parametrize("name", bad_arrays())
+def test_a_bad_array_gets_one_sentence_and_changes_nothing(name, backend):
+    model = make("paper", backend)
+    model.learn_many(np.random.default_rng(0).normal(size=(30, 3)), [1, 0, None] * 10)
+    before = state_of(model)
+    for act in (model.learn_many, model.predict_many):
+        with pytest.raises(ValueError) as raised:
+            act(bad_arrays()[name])
+        assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match="one for each row"):
+        model.learn_many(np.ones((2, 3)), [1])
+    with pytest.raises(ValueError, match="different columns"):
+        model.learn_many(np.ones((2, 3)), features=["a", "a", "b"])
+    assert state_of(model) == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"buffer_size": 1}, "buffer_size"),
+        ({"buffer_size": 2.5}, "buffer_size"),
+        ({"buffer_size": True}, "buffer_size"),
+        ({"label_rate": 0.0}, "label_rate"),
+        ({"label_rate": 1.5}, "label_rate"),
+        ({"label_rate": float("nan")}, "label_rate"),
+        ({"kernel": "rbf"}, "kernel"),
+        ({"loss": "absolute"}, "loss"),
+        ({"equations": "mine"}, "equations"),
+        ({"projection": "none"}, "projection"),
+        ({"on_skip": "keep"}, "on_skip"),
+        ({"sampling": "all"}, "sampling"),
+        ({"step": 0.0}, "step"),
+        ({"ridge": -1.0}, "ridge"),
+        ({"smoothness": float("inf")}, "smoothness"),
+        ({"eta": 0.0}, "eta"),
+        ({"map_ridge": -1.0}, "map_ridge"),
+        ({"seed": -1}, "seed"),
+        ({"classes": ["a"]}, "classes"),
+        ({"classes": ["a", "a"]}, "classes"),
+        ({"backend": "cuda"}, "backend"),
+    ],
+)
+def test_a_wrong_parameter_is_named(parameters, told):
+    with pytest.raises(ValueError, match=told) as raised:
+        SF2EL.paper(**parameters)
+    assert "\n" not in str(raised.value)
+
+
+class Frame:
+    """The least that a frame has: columns and to_numpy."""
+
+    def __init__(self, columns: list[str], rows: np.ndarray) -> None:
+        self.columns, self._rows = columns, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def to_numpy(self) -> np.ndarray:
+        return self._rows
+
+
+def test_a_frame_with_nan_where_nothing_was_observed_is_the_stream_of_its_rows(backend):
+    rows = evolving_rows(cycles=1)
+    names = sorted({name for x, _ in rows for name in x})
+    table = np.array([[x.get(name, np.nan) for name in names] for x, _ in rows])
+    framed, looped = make("default", backend), make("default", backend)
+    framed.learn_many(Frame(names, table), [y for _, y in rows])
+    for x, y in rows:
+        looped.learn_one(x, y)
+    assert state_of(framed) == state_of(looped)
+    late = Frame(names, table[-20:])
+    assert list(framed.predict_many(late)) == [looped.predict_one(x) for x, _ in rows[-20:]]
+
+
+def test_a_frame_that_ends_in_a_misfit_changes_nothing(backend):
+    model = make("default", backend)
+    rows = np.array([[1.0, 2.0, np.nan], [1.5, 2.5, np.nan], [1.0, np.nan, np.nan]])
+    with pytest.raises(ValueError, match="lacks"):
+        model.learn_many(Frame(["a", "b", "c"], rows))
+    assert model.events().total == 0
+
+
+@pytest.mark.parametrize("budget", ["4KiB", "16KiB", "64KiB"])
+def test_the_default_stays_within_its_budget(budget, backend):
+    model = SF2EL(budget=budget, backend=backend)
+    limit = {"4KiB": 4096, "16KiB": 16384, "64KiB": 65536}[budget]
+    for x, y in evolving_rows(cycles=3):
+        model.learn_one(x, y)
+        assert model.memory_usage() <= limit
+    detail = model.memory_usage(detail=True)
+    assert sum(detail.values()) == model.memory_usage()
+    assert detail["learners"] > limit // 4
+
+
+def test_a_budget_too_small_for_the_features_is_refused_with_the_least_that_would_do(backend):
+    model = SF2EL(budget=1500, backend=backend)
+    row = {f"f{i}": 1.0 for i in range(20)}
+    with pytest.raises(ValueError, match="give at least"):
+        model.learn_one(row)
+    assert model.events().total == 0
+
+
+def test_same_seed_same_bits_and_another_seed_others(backend):
+    models = [SF2EL.paper(buffer_size=8, seed=seed, backend=backend) for seed in (1, 1, 2)]
+    for x, y in evolving_rows(cycles=1):
+        for model in models:
+            model.learn_one(x, y)
+    assert state_of(models[0]) == state_of(models[1]) != state_of(models[2])
