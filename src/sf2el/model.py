@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from dataclasses import fields
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import parse_budget
+from sf2el.events import EventLog, Events
 from sf2el.kernels import RBF, Kernel
 from sf2el.labels import BinaryLabels, Label
 from sf2el.settings import (
@@ -30,23 +30,6 @@ from sf2el.tables import Table, labels_of, table_of
 
 Floats = npt.NDArray[np.float64]
 Row = Mapping[Hashable, Any]
-
-EVENTS_KEPT = 32
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened to the features: the row (from 0) and what it was."""
-
-    row: int
-    text: str
-
-
-class Events(NamedTuple):
-    """The last events, and how many there were in all."""
-
-    last: tuple[Event, ...]
-    total: int
 
 
 class SF2EL:
@@ -208,8 +191,7 @@ class SF2EL:
         self._labels = BinaryLabels(classes)
         self._stage: Stage | None = None
         self._preview: tuple[int, Stage] | None = None
-        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._events_total = 0
+        self._events = EventLog()
         self._rows_seen = 0
 
     # -- predicting
@@ -373,7 +355,7 @@ class SF2EL:
 
     def events(self) -> Events:
         """Return what happened to the features: the last 32 events, and how many there were."""
-        return Events(tuple(self._events), self._events_total)
+        return self._events.told()
 
     def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
         """Return the bytes of all that grows with rows, features or experts; by part with ``detail``."""
@@ -400,8 +382,7 @@ class SF2EL:
         return None if self._stage is None else self._stage.current.names
 
     def _record(self, text: str) -> None:
-        self._events.append(Event(self._rows_seen, text))
-        self._events_total += 1
+        self._events.add(self._rows_seen, text)
 
 
 def _roles(stage: Stage) -> tuple[str, ...]:

@@ -10,14 +10,21 @@ from typing import Any
 import click
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
+    "datasets": ("sf2el.cli.datasets", "command", "List the paper's datasets, and fetch them."),
     "demo": ("sf2el.cli.demo", "demo", "Run the eight methods on the Swiss spirals and write an HTML page."),
     "doctor": ("sf2el.cli.doctor", "doctor", "Say what is installed, what is missing and how to get it."),
+    "reproduce": (
+        "sf2el.cli.reproduce",
+        "reproduce",
+        "Run the paper's experiments again, beside its numbers.",
+    ),
+    "tune": ("sf2el.cli.tune", "tune", "Search hyperparameters on seeds that no reported run uses."),
 }
 """Name of a command: its module, the command in it, and what ``--help`` says without importing either."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is used, and speaks of errors in one sentence."""
+    """A group that imports a command when it is used, and reports an error in one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

@@ -76,7 +76,7 @@ def duration(seconds: float) -> str:
     """Return a duration to read.
 
     >>> duration(7.4), duration(75), duration(7300)
-    ('7 s', '1 min 15 s', '2 h 2 min')
+    ('7 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

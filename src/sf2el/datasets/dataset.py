@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -48,13 +49,15 @@ class Dataset:
     description
         What a row is, and what the classes are.
     source
-        The file or generator the arrays come from, and what was done to it.
+        The file (its path in a data folder) or generator the arrays come from, and what was done to it.
     citation
         Whom to cite.
     licence
         What is known of the data's licence.
     simulated
         Whether the rows stand in for data that could not be had.
+    path
+        The file that was read, on this machine; None where the rows are generated.
 
     Examples
     --------
@@ -66,15 +69,16 @@ class Dataset:
     """
 
     name: str
-    old: Floats
-    new: Floats
-    y: Floats
-    orders: Orders | None = None
+    old: Floats = field(repr=False)
+    new: Floats = field(repr=False)
+    y: Floats = field(repr=False)
+    orders: Orders | None = field(default=None, repr=False)
     description: str
     source: str
     citation: str = ""
     licence: str = ""
     simulated: bool = False
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -101,8 +105,8 @@ class Dataset:
     @property
     def majority(self) -> float:
         """Share of the larger class: the accuracy of always predicting it."""
-        positive = float(np.mean(self.y > 0.0))
-        return max(positive, 1.0 - positive)
+        positive = int(np.sum(self.y > 0.0))
+        return max(positive, self.rows - positive) / self.rows
 
 
 def min_max(rows: Floats) -> Floats:
@@ -113,4 +117,6 @@ def min_max(rows: Floats) -> Floats:
     """
     least = rows.min(axis=0)
     width = rows.max(axis=0) - least
-    return np.divide(rows - least, width, out=np.zeros_like(rows), where=width > 0.0)
+    scaled = np.zeros_like(rows)
+    np.divide(rows - least, width, out=scaled, where=width > 0.0)
+    return scaled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from pathlib import Path
 
@@ -24,44 +24,51 @@ CREDIT_VALUES: dict[int, tuple[str, ...]] = {
 }
 """Nominal columns of crx.data: their values in the order of crx.names, which are coded 0, 1, 2, ..."""
 
+CREDIT_LABELS = {"+": -1.0, "-": 1.0}
 BINARY = {1.0: 1.0, 0.0: -1.0}
 SIGNED = {1.0: 1.0, -1.0: -1.0}
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines that are not blank, whether they end in LF, CR LF or a bare CR."""
+Line = tuple[int, list[str]]
+"""A line's number in its file, from 1, and its fields."""
+
+
+def read_lines(path: Path) -> list[tuple[int, str]]:
+    """Return the lines that are not blank with their numbers, whether they end in LF, CR LF or a bare CR."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DatasetDamaged(f"{path} is not a text file.") from None
-    lines = [line for line in text.split("\n") if line.strip()]
+    except OSError as error:
+        raise DatasetDamaged(f"{path} cannot be read: {error.strerror}.") from error
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise DatasetDamaged(f"{path} is empty.")
     return lines
 
 
-def read_fields(path: Path, columns: int | None = None) -> list[list[str]]:
-    """Return the comma-separated fields of each line; all must have as many columns as said, or as the first."""
-    rows = [[field.strip() for field in line.split(",")] for line in read_lines(path)]
-    expected = len(rows[0]) if columns is None else columns
-    for number, row in enumerate(rows, start=1):
-        if len(row) != expected:
-            raise DatasetDamaged(f"{path} has {len(row)} columns in line {number} where {expected} are expected.")
-    return rows
+def read_fields(path: Path, columns: int | None = None) -> list[Line]:
+    """Return the comma-separated fields of each line; all must have ``columns``, or as many as the first."""
+    lines = [(number, [field.strip() for field in line.split(",")]) for number, line in read_lines(path)]
+    expected = len(lines[0][1]) if columns is None else columns
+    for number, fields in lines:
+        if len(fields) != expected:
+            raise DatasetDamaged(f"{path}, line {number}, has {len(fields)} columns and not {expected}.")
+    return lines
 
 
-def numbers(path: Path, rows: Sequence[Sequence[str]], first_line: int = 1) -> Floats:
+def numbers(path: Path, lines: Sequence[Line]) -> Floats:
     """Return the fields as finite numbers."""
-    values = np.empty((len(rows), len(rows[0])))
-    for index, row in enumerate(rows):
+    values = np.empty((len(lines), len(lines[0][1])))
+    for row, (number, fields) in enumerate(lines):
         try:
-            values[index] = [float(field) for field in row]
+            values[row] = [float(field) for field in fields]
         except ValueError:
-            wrong = next(field for field in row if not _is_finite(field))
-            raise DatasetDamaged(f"{path} has {wrong!r} in line {first_line + index}, which is no number.") from None
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        raise DatasetDamaged(f"{path} has a value that is not finite in line {first_line + int(bad[0])}.")
+            values[row] = np.nan
+        if not np.isfinite(values[row].sum()):
+            wrong = next((field for field in fields if not _is_finite(field)), None)
+            if wrong is not None:
+                raise DatasetDamaged(f"{path}, line {number}, has {wrong!r} and no finite number.")
     return values
 
 
@@ -70,59 +77,53 @@ def read_labelled(path: Path, features: int, labels: dict[str, float]) -> tuple[
 
     Used for Diabetes, HTRU_2 (whose lines end in a bare CR) and magic04 (whose label is a letter).
     """
-    rows = read_fields(path, features + 1)
-    for number, row in enumerate(rows, start=1):
-        if row[-1] not in labels:
-            raise DatasetDamaged(
-                f"{path} has the label {row[-1]!r} in line {number}; expected {' or '.join(labels)}."
-            )
-    return numbers(path, [row[:-1] for row in rows]), np.array([labels[row[-1]] for row in rows])
+    lines = read_fields(path, features + 1)
+    for number, fields in lines:
+        _check_known(path, number, fields[-1], labels)
+    X = numbers(path, [(number, fields[:-1]) for number, fields in lines])
+    return X, np.array([labels[fields[-1]] for _, fields in lines])
 
 
 def read_credit(path: Path) -> tuple[Floats, Floats]:
     """Return features and labels of crx.data: complete rows only, nominal values as codes.
 
-    The sign is that of the preprocessed file: ``+`` (approved) is -1 and ``-`` is +1.
+    The sign is that of the preprocessed file: ``+`` is -1 and ``-`` is +1.
     """
-    rows: list[list[str]] = []
+    lines: list[Line] = []
     y: list[float] = []
-    for number, row in enumerate(read_fields(path, 16), start=1):
-        if row[-1] not in "+-" or not row[-1]:
-            raise DatasetDamaged(f"{path} has the label {row[-1]!r} in line {number}; expected + or -.")
-        if "?" in row:
+    for number, fields in read_fields(path, 16):
+        label = fields.pop()
+        _check_known(path, number, label, CREDIT_LABELS)
+        if "?" in fields:
             continue
         for column, known in CREDIT_VALUES.items():
-            if row[column] not in known:
-                raise DatasetDamaged(
-                    f"{path} has {row[column]!r} in column {column + 1} of line {number}; "
-                    f"expected one of {', '.join(known)}."
-                )
-            row[column] = str(known.index(row[column]))
-        rows.append(row[:-1])
-        y.append(-1.0 if row[-1] == "+" else 1.0)
-    if not rows:
+            _check_known(path, number, fields[column], known)
+            fields[column] = str(known.index(fields[column]))
+        lines.append((number, fields))
+        y.append(CREDIT_LABELS[label])
+    if not lines:
         raise DatasetDamaged(f"{path} has no complete row.")
-    return numbers(path, rows), np.array(y)
+    return numbers(path, lines), np.array(y)
 
 
 def read_libsvm(path: Path, features: int) -> tuple[Floats, Floats]:
     """Return features and labels of a LIBSVM file (``label index:value ...``); what is not written is 0."""
     lines = read_lines(path)
     X, y = np.zeros((len(lines), features)), np.empty(len(lines))
-    for row, line in enumerate(lines):
+    for row, (number, line) in enumerate(lines):
         label, *pairs = line.split()
         try:
             y[row] = SIGNED[float(label)]
             last = 0
             for pair in pairs:
                 index, value = pair.split(":")
-                if not last < int(index) <= features or not isfinite(float(value)):
+                if not last < int(index) <= features or not _is_finite(value):
                     raise ValueError
                 last = int(index)
                 X[row, last - 1] = float(value)
         except (KeyError, ValueError):
             raise DatasetDamaged(
-                f"{path}, line {row + 1}, is not '+1 or -1, then index:value pairs' with indices from 1 to {features}."
+                f"{path}, line {number}, is not a label +1 or -1 and index:value pairs from 1 to {features}."
             ) from None
     return X, y
 
@@ -134,7 +135,7 @@ def read_spaces(path: Path, old: str = "old_", new: str = "new_", order: str | N
     order. Labels are +1 / -1 or 1 / 0. Columns ``<order>1, <order>2, ...`` hold stream orders counted from 1.
     """
     table = read_fields(path)
-    header = table[0]
+    header = table[0][1]
     if len(table) < 2:
         raise DatasetDamaged(f"{path} has a header and no rows.")
     columns = {prefix: _numbered(header, prefix) for prefix in (old, new, order) if prefix}
@@ -144,14 +145,15 @@ def read_spaces(path: Path, old: str = "old_", new: str = "new_", order: str | N
             f"{path} must have the columns {old}1, {old}2, ..., {new}1, {new}2, ... and one column label, "
             f"and no others."
         )
-    values = numbers(path, table[1:], first_line=2)
+    values = numbers(path, table[1:])
     y = _signs(path, values[:, header.index("label")])
     orders = _orders(path, values[:, columns[order]]) if order and columns[order] else None
     return Spaces(values[:, columns[old]], values[:, columns[new]], y, orders)
 
 
 def _numbered(header: list[str], prefix: str) -> list[int]:
-    found = {name: place for place, name in enumerate(header) if re.fullmatch(re.escape(prefix) + r"\d+", name)}
+    pattern = re.compile(re.escape(prefix) + r"\d+")
+    found = {name: place for place, name in enumerate(header) if pattern.fullmatch(name)}
     wanted = [f"{prefix}{number}" for number in range(1, len(found) + 1)]
     return [found[name] for name in wanted] if found.keys() == set(wanted) else []
 
@@ -168,6 +170,11 @@ def _orders(path: Path, columns: Floats) -> Orders:
     if not np.array_equal(np.sort(orders, axis=1), np.broadcast_to(np.arange(len(columns)), orders.shape)):
         raise DatasetDamaged(f"{path} has a stream order that does not name every row once.")
     return orders
+
+
+def _check_known(path: Path, number: int, field: str, known: Collection[str]) -> None:
+    if field not in known:
+        raise DatasetDamaged(f"{path}, line {number}, has {field!r} and not one of {', '.join(known)}.")
 
 
 def _is_finite(field: str) -> bool:

@@ -48,7 +48,7 @@ def simulate_rfid(rows: int = 940, *, shadowing: float = SHADOWING, seed: int = 
     --------
     >>> old, new, y, _ = simulate_rfid()
     >>> old.shape, new.shape, int((y > 0).sum())
-    ((940, 78), (940, 72), 0)
+    ((940, 78), (940, 72), 514)
     """
     rng = np.random.default_rng(seed)
     tag = np.arange(rows) * TAGS // rows

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sf2el.streams import TwoSpaceStream, label_mask
-
-Floats = npt.NDArray[np.float64]
+from sf2el.datasets.dataset import Floats, Spaces, min_max
+from sf2el.streams import TwoSpaceStream, stream_for
 
 SPACE_SEED = 2
 """Seed of the points and of the one random matrix, for all runs.
@@ -32,17 +30,18 @@ def spirals(rows: int = 2000) -> tuple[Floats, Floats, Floats]:
     angle = 3.0 * np.pi * np.sqrt(rng.uniform(0.02, 1.0, size=2 * half))
     arm = np.repeat([1.0, -1.0], half)
     points = arm[:, None] * np.column_stack([angle * np.cos(angle), angle * np.sin(angle)])
-    least, most = points.min(axis=0), points.max(axis=0)
-    X1 = (points - least) / (most - least)
+    X1 = min_max(points)
     X2 = X1 @ rng.uniform(0.0, 1.0, size=(2, 3))
     return X1, X2, arm
 
 
-def swiss_stream(seed: int, *, label_rate: float = 0.3, overlap: int = 10, rows: int = 2000) -> TwoSpaceStream:
-    """Return the spirals as a stream in an order and with a label mask of its own for every seed."""
-    X1, X2, y = spirals(rows)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(y))
-    return TwoSpaceStream.cut(
-        X1[order], X2[order], y=y[order], labelled=label_mask(len(y), label_rate, rng), overlap=overlap
-    )
+def swiss_stream(
+    seed: int, *, label_rate: float = 0.3, overlap: int = 10, rows: int = 2000
+) -> TwoSpaceStream:
+    """Return the spirals as a stream in an order and with a label mask of its own for every seed.
+
+    >>> stream = swiss_stream(seed=0)
+    >>> stream.old.shape, stream.new.shape
+    ((1000, 2), (1010, 3))
+    """
+    return stream_for(Spaces(*spirals(rows)), seed, label_rate, overlap)

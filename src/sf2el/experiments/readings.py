@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.hedge import Hedge
 from sf2el.kernels import RBF
 from sf2el.methods import Setup
 from sf2el.settings import LearnerSettings, check_choice
@@ -23,7 +24,19 @@ READINGS = ("best", "published")
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What is tuned, for one dataset: the kernel width relative to the data, and the learner's constants."""
+    """What is tuned, for one dataset.
+
+    Attributes
+    ----------
+    width
+        The kernel's gamma times the median squared distance of 200 rows.
+    graph_factor
+        The graph's width as a multiple of gamma.
+    ridge, smoothness, step, loss
+        As in :class:`sf2el.LearnerSettings`.
+    eta_factor
+        The hedge's rate as a multiple of the paper's sqrt(ln 2 / T2).
+    """
 
     width: float
     graph_factor: float
@@ -31,6 +44,7 @@ class Hyperparameters:
     smoothness: float
     step: float
     loss: str
+    eta_factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,7 @@ class Reading:
             new=settings(stream.new),
             buffer_size=buffer_size,
             restart=self.switches["restart"],
+            eta=values.eta_factor * Hedge.rate_for(len(stream.after_swap)),
         )
 
 

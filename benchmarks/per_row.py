@@ -1,0 +1,90 @@
+"""One row at a time, as dicts: predict_one and learn_one of SF2EL against river's logistic regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common import DIM, GAMMA, GRAPH_WIDTH, LABEL_RATE, Row, fastest, main, slower, stream
+from river import linear_model, preprocessing
+
+from sf2el import SF2EL
+from sf2el.kernels import RBF
+
+ROUNDS = 10_000
+TARGET = 0.5
+
+
+def measure() -> list[Row]:
+    X, y, masked = stream(ROUNDS)
+    names = [f"feature_{j}" for j in range(DIM)]
+    rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    labels = [bool(value > 0) for value in y]
+    revealed = [label if value == value else None for label, value in zip(labels, masked, strict=True)]
+
+    def ours(on_skip: str) -> Any:
+        model = paper_model(on_skip)
+
+        def job() -> None:
+            for row, label in zip(rows, revealed, strict=True):
+                model.predict_one(row)
+                model.learn_one(row, label)
+
+        return job
+
+    def river(every_row: bool) -> Any:
+        model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+        def job() -> None:
+            for row, label in zip(rows, labels if every_row else revealed, strict=True):
+                model.predict_one(row)
+                if label is not None:
+                    model.learn_one(row, label)
+
+        return job
+
+    took = fastest(
+        {
+            "drop": lambda: ours("drop"),
+            "project": lambda: ours("project"),
+            "every row": lambda: river(True),
+            "labelled rows": lambda: river(False),
+        },
+        7,
+    )
+    us = {name: seconds / ROUNDS * 1e6 for name, seconds in took.items()}
+    return [
+        slower(
+            "per row",
+            f"SF2EL.paper, b = 60, {on_skip}",
+            f"river scaler | logistic, learns {learns}",
+            us[on_skip],
+            us[learns],
+            most=TARGET if learns == "every row" else None,
+            note=NOTE,
+        )
+        for on_skip in ("drop", "project")
+        for learns in ("every row", "labelled rows")
+    ]
+
+
+NOTE = (
+    f"per row: predict_one and learn_one, dicts of {DIM}, {LABEL_RATE:.0%} labelled, {ROUNDS:,} rows. SF2EL "
+    "learns from every row; river from every row (it gets all labels), or from the labelled ones only."
+)
+
+
+def paper_model(on_skip: str) -> SF2EL:
+    """The published algorithm with a buffer of 60."""
+    return SF2EL.paper(
+        buffer_size=60,
+        kernel=RBF(GAMMA),
+        graph_width=GRAPH_WIDTH,
+        loss="logistic",
+        label_rate=LABEL_RATE,
+        on_skip=on_skip,
+        seed=0,
+    )
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

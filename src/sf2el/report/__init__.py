@@ -1,0 +1,1 @@
+"""One self-contained HTML page: text, tables and figures, readable without a network."""

@@ -1,0 +1,294 @@
+"""The page of a reproduction: every table and figure of the paper, ours beside the published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sf2el.experiments import figures
+from sf2el.experiments.reproduce import Reproduction
+from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+READING_TEXTS = {
+    "best": (
+        "This is the reading of the paper that does best: the true gradient of the risk, a capped manifold "
+        "step, a skipped row's coefficient projected onto the buffer instead of dropped, no restart of the "
+        "step size. With the projection, unlabelled rows gain little on the five real sets."
+    ),
+    "published": (
+        "This is the reading that comes closest to the published numbers. It was inferred from those numbers "
+        "and is not known to be what the authors ran: the printed equations with the edge weight kept where "
+        "a row is skipped, hinge loss, narrow kernels, and a score of exactly 0 counted as an error. Its "
+        "gains from the manifold term rest partly on scores that underflow to exactly 0, which the manifold "
+        "term fills in; the share of such scores is in the table. What stays unexplained is the published "
+        "spread between uROGD and fROGD on Credit-a and HTRU_2."
+    ),
+}
+
+
+def drawings(result: Reproduction) -> dict[str, Drawing]:
+    """Return the figures that the measured experiments allow, by name."""
+    drawn: dict[str, Drawing] = {}
+    for dataset in result.datasets:
+        if "table1" in result.experiments and dataset in result.experiments["table1"].datasets:
+            rounds, curves = result.risk_curves(dataset)
+            drawn[f"risk-{dataset}"] = figures.along_rounds(curves, ylabel="average risk", rounds=rounds)
+        by_buffer = result.accuracy_by("buffer", dataset)
+        if by_buffer:
+            drawn[f"buffer-{dataset}"] = figures.by_number(
+                by_buffer, xlabel="buffer size (rows)", chance=result.datasets[dataset].majority
+            )
+        by_rate = result.accuracy_by("label_rate", dataset)
+        if by_rate:
+            drawn[f"labels-{dataset}"] = figures.by_number(
+                by_rate,
+                xlabel="share of labelled rounds",
+                logarithmic=True,
+                chance=result.datasets[dataset].majority,
+            )
+    return drawn
+
+
+def reproduction_page(
+    result: Reproduction, drawn: Mapping[str, Drawing], *, version: str, backend: str, seconds: float
+) -> Page:
+    """Return the page."""
+    sections = [_protocol(result)]
+    if "table1" in result.experiments:
+        sections += [_table1(result), _statistics(result), _theorem(result)]
+    sections += [
+        section
+        for section in (
+            _by_buffer(result),
+            _figures(
+                result,
+                drawn,
+                "risk",
+                "Average risk along the third period",
+                "average risk on {name} after the swap; SF2EL should stay near the lowest curve",
+            ),
+            _figures(
+                result,
+                drawn,
+                "buffer",
+                "Accuracy by buffer size",
+                "accuracy on {name} by buffer size; a larger buffer should not be worse",
+            ),
+            _figures(
+                result,
+                drawn,
+                "labels",
+                "Accuracy by label rate",
+                "accuracy on {name} by the share of labelled rounds",
+            ),
+        )
+        if section is not None
+    ]
+    runs = len(result.seeds)
+    return Page(
+        "Storage Fit Learning with Feature Evolvable Streams, reproduced",
+        f"Every table and figure of the paper under the “{result.reading.name}” reading: mean and standard "
+        f"deviation over {runs} {'run' if runs == 1 else 'runs'}, the published numbers beside ours, and the "
+        "accuracy of always predicting the larger class beside both.",
+        [*sections, _settings(result)],
+        [
+            f"sf2el {version}, {backend} backend; {seconds:.0f} s in all.",
+            "Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.",
+        ],
+    )
+
+
+def _protocol(result: Reproduction) -> Section:
+    points = [
+        "Periods: T1 = n // 2 rounds with the old features, the last 10 of them with both, then T2 = n - T1 "
+        "rounds with the new ones. A label is revealed with probability .3 unless said, whatever its class. "
+        "Accuracy is over all T2 rounds with hindsight labels.",
+        "Two look-aheads come with the protocol: features are scaled to [0, 1] over the whole set, and "
+        "kernel widths come from the first 200 rows of each space. The product itself has neither.",
+        "The published accuracy of SF2EL is below the larger class on Svmguide3 and within .004 above it on "
+        "HTRU_2 and magic04: there accuracy says little, so balanced accuracy is shown too.",
+        "Hyperparameters were tuned on seeds 100 to 199, one set for all eight methods of a dataset; the "
+        "reported runs use seeds from 0.",
+    ]
+    simulated = [name for name, dataset in result.datasets.items() if dataset.simulated]
+    if simulated:
+        points.append(
+            f"{', '.join(simulated)} is simulated: the paper's data could not be had, and a stand-in of the "
+            "same size takes its place. Its numbers cannot be compared with the published ones."
+        )
+    return Section("Protocol", [Text(READING_TEXTS[result.reading.name]), Points(points)])
+
+
+def _table1(result: Reproduction) -> Section:
+    blocks: list[Block] = []
+    experiment = result.experiments["table1"]
+    for dataset in experiment.datasets:
+        cells = [cell for cell in result.cells["table1"] if cell["dataset"] == dataset]
+        best = max(cell["accuracy"]["mean"] for cell in cells)
+        rows = [_table1_row(cell, best) for cell in cells]
+        titles = ["ours", "published", "difference", "balanced accuracy", "scores of exactly 0"]
+        columns = [Column("method", number=False), *map(Column, titles)]
+        caption = f"{_shown(result, dataset)}: accuracy. Always the larger class: {cells[0]['majority']:.3f}."
+        blocks.append(Table(caption, columns, rows))
+    return Section(experiment.title, blocks)
+
+
+def _table1_row(cell: Mapping[str, Any], best: float) -> list[Cell | str]:
+    ours, theirs = cell["accuracy"], cell["paper"]
+    return [
+        cell["method"],
+        Cell(f"{ours['mean']:.3f} ± {ours['std']:.3f}", best=ours["mean"] == best),
+        f"{theirs['mean']:.3f} ± {theirs['std']:.3f}",
+        f"{ours['mean'] - theirs['mean']:+.3f}",
+        f"{cell['balanced_accuracy']['mean']:.3f}",
+        f"{100 * cell['zero_scores']:.1f} %",
+    ]
+
+
+def _statistics(result: Reproduction) -> Section:
+    statistics = result.statistics()
+    gains, best = statistics["manifold_gains"], statistics["against_best"]
+    methods = list(next(iter(gains.values())))
+    gain_rows = [
+        [_shown(result, dataset), *(_interval_text(row[method]) for method in methods)]
+        for dataset, row in gains.items()
+    ]
+    best_rows = [
+        [_shown(result, dataset), row["baseline"], _interval_text(row)] for dataset, row in best.items()
+    ]
+    return Section(
+        "Paired differences in accuracy",
+        [
+            Table(
+                "Gain from the manifold term, mean over runs and 95 % interval.",
+                [Column("dataset", number=False), *map(Column, methods)],
+                gain_rows,
+            ),
+            Table(
+                "SF2EL against the best of its seven baselines, chosen in hindsight.",
+                [
+                    Column("dataset", number=False),
+                    Column("best baseline", number=False),
+                    Column("SF2EL minus it"),
+                ],
+                best_rows,
+            ),
+        ],
+    )
+
+
+def _theorem(result: Reproduction) -> Section:
+    by_dataset: dict[str, list[dict[str, Any]]] = {}
+    for regret in result.statistics()["regrets"]:
+        by_dataset.setdefault(regret["dataset"], []).append(regret)
+    rows = []
+    kept = 0
+    for dataset, regrets in by_dataset.items():
+        kept += sum(
+            r["regret"] <= r["certificate"] + 1e-6 and r["regret"] <= r["bound"] + 1e-6 for r in regrets
+        )
+        worst = max(regrets, key=lambda r: r["regret"] / r["certificate"])
+        rows.append(
+            [_shown(result, dataset), *(f"{worst[key]:.2f}" for key in ("regret", "certificate", "bound"))]
+        )
+    runs = sum(map(len, by_dataset.values()))
+    titles = ("regret", "certificate", "bound")
+    return Section(
+        "Theorem 1 on these runs",
+        [
+            Text(
+                "The regret is SF2EL's cumulative risk minus that of the better of its two learners. The "
+                "certificate, ln 2 / eta plus the sum of the mixability gaps, holds for these very risks; "
+                "the bound, ln 2 / eta + eta T2 M² / 8 with M the largest risk seen, for any such risks. "
+                "The paper prints sqrt(T2 ln 2) for risks in [0, 1]; risks here exceed 1, because a label "
+                f"counts as 1 / .3 rounds. Both held in {kept} of {runs} runs."
+            ),
+            Table(
+                "The run of each dataset that came closest to its certificate.",
+                [Column("dataset", number=False), *map(Column, titles)],
+                rows,
+            ),
+        ],
+    )
+
+
+def _by_buffer(result: Reproduction) -> Section | None:
+    names = [name for name in ("table2", "table3") if name in result.experiments]
+    if not names:
+        return None
+    blocks: list[Block] = []
+    for name in names:
+        experiment = result.experiments[name]
+        rows: list[Sequence[Cell | str]] = []
+        for buffer in experiment.buffers:
+            row: list[Cell | str] = [str(buffer)]
+            for dataset in experiment.datasets:
+                (cell,) = (c for c in result.cells[name] if (c["dataset"], c["buffer"]) == (dataset, buffer))
+                row += [f"{cell['accuracy']['mean']:.3f}", f"{cell['paper']['mean']:.3f}"]
+            rows.append(row)
+        columns = [Column("buffer")]
+        for dataset in experiment.datasets:
+            columns += [Column(_shown(result, dataset)), Column("published")]
+        blocks.append(Table(experiment.title + ".", columns, rows))
+    return Section("Tables 2 and 3: SF2EL by buffer size", blocks)
+
+
+def _figures(
+    result: Reproduction, drawn: Mapping[str, Drawing], kind: str, title: str, caption: str
+) -> Section | None:
+    blocks = []
+    names = [name for name in result.datasets if f"{kind}-{name}" in drawn]
+    for first in range(0, len(names), 2):
+        pair = names[first : first + 2]
+        shown = " and ".join(_shown(result, name) for name in pair)
+        text = caption.format(name=shown)
+        panels = [
+            figures.inline_svg(
+                drawn[f"{kind}-{name}"], f"{kind}-{name}", caption.format(name=_shown(result, name))
+            )
+            for name in pair
+        ]
+        order = f" ({pair[0]} left, {pair[1]} right)" if len(pair) == 2 else ""
+        blocks.append(
+            Figure(
+                panels,
+                text[0].upper() + text[1:] + order + ". Bands and bars: one standard deviation over runs.",
+            )
+        )
+    return Section(title, blocks) if blocks else None
+
+
+def _settings(result: Reproduction) -> Section:
+    fields = ("width", "graph_factor", "ridge", "smoothness", "step", "loss", "eta_factor")
+    rows = []
+    for dataset in result.datasets:
+        values = vars(result.reading.datasets[dataset])
+        rows.append(
+            [dataset, *(f"{v:g}" if isinstance(v := values[field], float) else str(v) for field in fields)]
+        )
+    switches = ", ".join(f"{key} = {value}" for key, value in result.reading.switches.items())
+    return Section(
+        "Settings",
+        [
+            Text(f"Switches: {switches}."),
+            Table(
+                "Hyperparameters. gamma = width / (median squared distance of 200 rows of the space); the "
+                "graph's width is graph_factor times gamma; the hedge's rate is eta_factor times "
+                "sqrt(ln 2 / T2).",
+                [Column("dataset", number=False), *(Column(field.replace("_", " ")) for field in fields)],
+                rows,
+            ),
+            Points([f"{name}: {dataset.source}" for name, dataset in result.datasets.items()]),
+        ],
+    )
+
+
+def _interval_text(interval: Mapping[str, Any]) -> str:
+    return f"{interval['mean']:+.3f} [{interval['low']:+.3f}, {interval['high']:+.3f}]"
+
+
+def _shown(result: Reproduction, dataset: str) -> str:
+    return f"{dataset} (simulated)" if result.datasets[dataset].simulated else dataset

@@ -1,0 +1,260 @@
+"""The learner is the paper's: every step of it against the naive transcription in ``oracle``.
+
+Functions are compared, by their values, and not coefficients: a singular Gram matrix has many.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import oracle
+import pytest
+from streams import KERNELS, LOSSES, stream, taken_slot
+
+from sf2el.kernels import RBF
+from sf2el.settings import LearnerSettings
+
+LIVELY = {"graph_width": 0.5, "ridge": 0.02, "smoothness": 0.05, "step": 0.4}
+PROBES = np.random.default_rng(99).normal(size=(6, 3))
+
+
+def assert_close(actual, expected, scale, tolerance):
+    np.testing.assert_allclose(actual, expected, rtol=0.0, atol=tolerance * max(1.0, scale))
+
+
+# -- every row kept
+
+
+@cache  # the same for both backends
+def unbuffered(settings, rounds, seed):
+    X, y = stream(rounds, seed=seed)
+    naive = oracle.Unbuffered(settings)
+    scores, risks = np.array([naive.learn(*each) for each in zip(X, y, strict=True)]).T
+    return X, y, scores, risks, naive.f.at(np.vstack([X, PROBES]))
+
+
+@pytest.mark.parametrize("manifold", [True, False], ids=["MR", "no-MR"])
+@pytest.mark.parametrize("cap", [True, False], ids=["cap", "no-cap"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(be, kernel, loss, cap, manifold):
+    # Large steps on cubic kernels would diverge without the cap, and compare rounding errors.
+    step = 0.02 if kernel in ("polynomial", "four") else 0.4
+    settings = LearnerSettings(
+        kernel=KERNELS[kernel], loss=loss, cap=cap, manifold=manifold, **(LIVELY | {"step": step})
+    )
+    X, y, scores, risks, values = unbuffered(settings, 24, 1)
+    learner = be.Learner(settings, 3, 24, 0, "float64")
+    learned = np.array([learner.learn(*each) for each in zip(X, y, strict=True)]).T
+    assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
+    assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
+    actual = learner.predict_many(np.vstack([X, PROBES]))
+    assert_close(actual, values, np.abs(values).max(), 1e-10)
+
+
+@pytest.mark.parametrize("equations", ["printed", "printed-weighted"])
+def test_while_every_row_is_kept_the_printed_equations_are_the_gradient(be, equations):
+    settings = LearnerSettings(equations=equations, **LIVELY)
+    X, y, scores, risks, _ = unbuffered(LearnerSettings(**LIVELY), 24, 1)
+    learned = be.Learner(settings, 3, 24, 0, "float64").run(X, y)
+    assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
+    assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
+
+
+def test_the_cap_changes_the_step_and_not_the_risk_of_the_same_function():
+    steep = LIVELY | {"smoothness": 5.0}
+    capped = unbuffered(LearnerSettings(cap=True, **steep), 12, 1)
+    free = unbuffered(LearnerSettings(cap=False, **steep), 12, 1)
+    assert np.abs(capped[2] - free[2]).max() > 1e-3
+    # Up to the first step that the cap shortens, f is the same, and so is J.
+    same = np.isclose(capped[2], free[2], rtol=0.0, atol=1e-12)
+    first = int(np.argmin(same))
+    assert first >= 2
+    np.testing.assert_allclose(capped[3][:first], free[3][:first])
+
+
+# -- a buffer
+
+
+def assert_steps_follow_oracle(be, settings, rounds=50, buffer=7, seed=3, tolerance=1e-9):
+    """Run a stream, working out every round by hand from the learner's own state before it."""
+    X, y = stream(rounds, seed=seed)
+    learner = be.Learner(settings, 3, buffer, 5, "float64")
+    before = learner.state()
+    slots = []
+    for x, label in zip(X, y, strict=True):
+        score, J = learner.learn(x, label)
+        after = learner.state()
+        f = oracle.Function.of_state(settings.kernel, before)
+        if len(before["beta"]) == 0:
+            r = oracle.Round(tuple(x), label, before["seen"], before["labels"], before["clock"])
+        else:
+            r = oracle.Round.from_state(settings, before, x, label)
+        slot = taken_slot(before, after)
+        slots.append(slot)
+        expected_score, expected_risk = f(r.x), oracle.risk(settings, f, r)
+        assert_close(score, expected_score, abs(expected_score), tolerance)
+        assert_close(J, expected_risk, abs(expected_risk), tolerance)
+        points = np.vstack([after["rows"], PROBES])
+        expected = oracle.kept(settings, f, r, slot).at(points)
+        scale = np.abs(oracle.stepped(settings, f, r, slot is None).at(points)).max()
+        assert_close(oracle.Function.of_state(settings.kernel, after).at(points), expected, scale, tolerance)
+        assert_close(learner.predict_many(points), expected, scale, tolerance)
+        before = after
+    replaced = [slot for slot in slots if slot is not None and slot < buffer]
+    assert len(replaced) > 5, "the stream must replace rows"
+    assert len([slot for slot in slots[buffer:] if slot is None]) > 5, "the stream must skip rows"
+
+
+@pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
+@pytest.mark.parametrize("on_skip", ["drop", "project"])
+@pytest.mark.parametrize("projection", ["exact", "pursuit"])
+@pytest.mark.parametrize("equations", ["gradient", "printed", "printed-weighted"])
+def test_each_buffered_step_is_the_equations_on_one_more_representer(
+    be, equations, projection, on_skip, sampling
+):
+    settings = LearnerSettings(
+        kernel=RBF(0.4),
+        equations=equations,
+        projection=projection,
+        pursuit_steps=3,
+        on_skip=on_skip,
+        sampling=sampling,
+        **LIVELY,
+    )
+    assert_steps_follow_oracle(be, settings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cap": False},
+        {"cap": True, "smoothness": 2.0},
+        {"label_rate": 0.3},
+        {"label_rate": 0.3, "sampling": "stratified", "cap": False, "smoothness": 0.01},
+        {"radius": 0.5},
+        {"radius": 0.5, "manifold": False},
+        {"radius": 0.5, "on_skip": "project", "projection": "pursuit"},
+        {"manifold": False},
+        {"manifold": False, "on_skip": "project", "sampling": "stratified"},
+        {"manifold": False, "projection": "pursuit", "pursuit_steps": 2},
+        {"loss": "hinge", "equations": "printed-weighted"},
+        {"loss": "squared_hinge", "on_skip": "project"},
+        {"loss": "squared", "equations": "printed", "cap": False, "smoothness": 0.01},
+        {"ridge": 0.0, "smoothness": 0.0},
+        {"jitter": 1e-6, "on_skip": "project"},
+        {"jitter": 0.3},
+    ],
+    ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()),
+)
+def test_each_buffered_step_follows_the_other_switches_too(be, changes):
+    assert_steps_follow_oracle(be, LearnerSettings(**(LIVELY | changes)))
+
+
+@pytest.mark.parametrize("on_skip", ["drop", "project"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_each_buffered_step_is_right_for_every_kernel(be, kernel, on_skip):
+    step = 0.02 if kernel in ("polynomial", "four") else 0.4
+    settings = LearnerSettings(kernel=KERNELS[kernel], on_skip=on_skip, **(LIVELY | {"step": step}))
+    assert_steps_follow_oracle(be, settings)
+
+
+# -- the counters
+
+
+def next_coefficient(learner, row):
+    """The coefficient that this row would get, labelled +1."""
+    copy = learner.copy()
+    copy.learn(row, 1.0)
+    return copy.state()["beta"][-1]
+
+
+def test_restart_restarts_the_step_and_nothing_else(be):
+    settings = LearnerSettings(label_rate=0.5, smoothness=0.0, ridge=0.0, step=0.4, loss="hinge")
+    X, y = stream(15, seed=2)
+    learner = be.Learner(settings, 3, 40, 0, "float64")
+    learner.run(X, y)
+    far = np.full(3, 40.0)  # K = 0 to every row: its coefficient is tau * c
+    late = next_coefficient(learner, far)
+    before = learner.state()
+    learner.restart()
+    after = learner.state()
+    early = next_coefficient(learner, far)
+    assert late == pytest.approx(0.4 / np.sqrt(16) / 0.5, rel=1e-14)
+    assert early == pytest.approx(0.4 / 0.5, rel=1e-14)
+    assert (before.pop("clock"), after.pop("clock")) == (15, 0)
+    for key in before:
+        np.testing.assert_array_equal(before[key], after[key])
+
+
+def test_the_estimated_label_rate_is_labels_over_rounds_with_this_one(be):
+    settings = LearnerSettings(manifold=False, loss="hinge", ridge=0.0)
+    learner = be.Learner(settings, 1, 10, 0, "float64")
+    far = iter(np.arange(1.0, 100.0) * 50.0)  # every score is 0, so every hinge loss is 1
+    risks = [learner.learn(np.array([next(far)]), y)[1] for y in (1.0, np.nan, np.nan, -1.0, 1.0)]
+    assert risks == [1.0, 0.0, 0.0, 4 / 2, 5 / 3]
+
+
+def test_a_frozen_run_leaves_the_function_and_counts_on_in_the_risk(be):
+    settings = LearnerSettings(**LIVELY)
+    X, y = stream(60, seed=4)
+    learner = be.Learner(settings, 3, 8, 1, "float64")
+    learner.run(X[:30], y[:30])
+    before = learner.state()
+    f = oracle.Function.of_state(settings.kernel, before)
+    scores, risks = learner.run(X[30:], y[30:], frozen=True)
+    after = learner.state()
+    for key in ("rows", "beta", "gram", "kinds", "clock", "rng"):
+        np.testing.assert_array_equal(before[key], after[key])
+    assert after["seen"] == 60
+    assert after["labels"] == np.count_nonzero(~np.isnan(y))
+    state = dict(before)
+    for i in range(30, 60):
+        r = oracle.Round.from_state(settings, state, X[i], y[i])
+        assert scores[i - 30] == pytest.approx(f(r.x), rel=1e-10, abs=1e-12)
+        assert risks[i - 30] == pytest.approx(oracle.risk(settings, f, r), rel=1e-10)
+        state["seen"] += 1
+        state["labels"] += int(r.labelled)
+
+
+def test_without_the_manifold_term_unlabelled_rounds_leave_the_function_while_rows_are_added(be):
+    settings = LearnerSettings(manifold=False, ridge=0.1)
+    X, _ = stream(20, seed=5)
+    learner = be.Learner(settings, 3, 20, 1, "float64")
+    learner.learn(X[0], 1.0)
+    before = learner.predict_many(PROBES)
+    _, risks = learner.run(X[1:], np.full(19, np.nan))
+    state = learner.state()
+    np.testing.assert_array_equal(learner.predict_many(PROBES), before)
+    assert not risks.any()
+    assert not state["beta"][1:].any()
+    assert len(state["rows"]) == state["clock"] == state["seen"] == 20
+
+
+def test_without_the_manifold_term_a_replaced_unlabelled_row_changes_nothing(be):
+    # Its coefficient is 0, so there is nothing to spread.
+    settings = LearnerSettings(manifold=False)
+    X, _ = stream(40, seed=6)
+    learner = be.Learner(settings, 3, 5, 1, "float64")
+    learner.run(X, np.full(40, np.nan))
+    assert not learner.state()["beta"].any()
+    assert not learner.predict_many(PROBES).any()
+
+
+def test_the_function_starts_at_zero(be):
+    learner = be.Learner(LearnerSettings(), 3, 5, 0, "float64")
+    assert learner.predict(np.ones(3)) == 0.0
+    assert learner.learn(np.ones(3), np.nan) == (0.0, 0.0)
+
+
+def test_the_function_never_leaves_the_ball(be):
+    settings = LearnerSettings(radius=0.3, step=3.0, label_rate=0.1, loss="hinge")
+    X, y = stream(60, seed=7)
+    learner = be.Learner(settings, 3, 6, 0, "float64")
+    norms = []
+    for x, label in zip(X, y, strict=True):
+        learner.learn(x, label)
+        norms.append(oracle.Function.of_state(settings.kernel, learner.state()).norm())
+    assert max(norms) <= 0.3 * (1 + 1e-12)
+    assert max(norms) > 0.3 * (1 - 1e-12)

@@ -1,0 +1,114 @@
+"""Rows scaled by the running mean and standard deviation, the current row included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+ROWS = st.tuples(st.integers(1, 25), st.integers(1, 6)).flatmap(
+    lambda shape: arrays(float, shape, elements=st.floats(-1e3, 1e3).map(lambda value: round(value, 3)))
+)
+
+
+def expected(X):
+    """By NumPy, over every prefix."""
+    out = np.zeros_like(X)
+    for t in range(len(X)):
+        seen = X[: t + 1]
+        sd = seen.std(axis=0)
+        # Constant so far: std's rounding is not a spread.
+        varies = np.ptp(seen, axis=0) > 0
+        out[t, varies] = ((X[t] - seen.mean(axis=0))[varies] / sd[varies]).clip(-5, 5)
+    return out / np.sqrt(X.shape[1])
+
+
+@given(X=ROWS)
+def test_scaled_rows_are_numpys_mean_and_std_over_the_rows_so_far(be, X):
+    np.testing.assert_allclose(be.Scaler(X.shape[1]).scale_many(X, True), expected(X), rtol=0, atol=1e-8)
+
+
+@given(X=ROWS)
+def test_many_is_a_loop_of_one_to_the_bit(be, X):
+    together, one_by_one = be.Scaler(X.shape[1]), be.Scaler(X.shape[1])
+    many, one = together.scale_many(X, True), np.empty(X.shape[1])
+    for x, row in zip(X, many, strict=True):
+        one_by_one.scale_into(x, one, True)
+        np.testing.assert_array_equal(one, row)
+    np.testing.assert_array_equal(together.state(), one_by_one.state())
+
+
+def test_values_are_clipped_at_five_standard_deviations(be):
+    scaler = be.Scaler(1)
+    X = np.append(np.tile([-1.0, 1.0], 500), [1e6, -1e9])[:, None]
+    scaled = scaler.scale_many(X, True)
+    assert scaled[-2:, 0].tolist() == [5.0, -5.0]
+    assert np.abs(scaled).max() == 5.0
+
+
+def test_rows_are_divided_by_the_root_of_their_width(be):
+    x = np.random.default_rng(0).normal(size=20)
+    narrow = be.Scaler(1).scale_many(x[:, None], True)
+    wide = be.Scaler(9).scale_many(np.repeat(x[:, None], 9, axis=1), True)
+    np.testing.assert_allclose(wide, np.repeat(narrow, 9, axis=1) / 3.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.7, 1e100, 1e-300])
+def test_a_constant_feature_is_zero(be, value):
+    scaled = be.Scaler(2).scale_many(np.column_stack([np.full(30, value), np.arange(30.0)]), True)
+    assert not scaled[:, 0].any()
+    assert scaled[1:, 1].all()
+
+
+def test_the_first_row_is_zero(be):
+    assert not be.Scaler(3).scale_many(np.array([[1.0, -2.0, 1e50]]), True).any()
+
+
+def test_a_row_that_is_not_kept_leaves_the_state(be):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 3))
+    scaler = be.Scaler(3)
+    scaler.scale_many(X, True)
+    before = scaler.state()
+    new = rng.normal(size=(5, 3))
+    looked = scaler.scale_many(new, False)
+    np.testing.assert_array_equal(scaler.state(), before)
+    # Each was scaled as if it had been the next.
+    for x, row in zip(new, looked, strict=True):
+        np.testing.assert_allclose(row, expected(np.vstack([X, x]))[-1], rtol=1e-10)
+
+
+def test_large_values_stay_finite(be):
+    X = np.array([[1e100], [-1e100], [0.0], [1e-100], [1e100]])
+    scaler = be.Scaler(1)
+    assert np.all(np.isfinite(scaler.scale_many(X, True)))
+    assert np.all(np.isfinite(scaler.state()))
+
+
+def test_a_large_offset_does_not_drown_the_spread(be):
+    # Sums of squares would lose everything here; Welford's recurrence does not.
+    x = np.random.default_rng(2).normal(size=200)
+    plain = be.Scaler(1).scale_many(x[:, None], True)
+    offset = be.Scaler(1).scale_many(x[:, None] + 1e6, True)
+    np.testing.assert_allclose(offset, plain, rtol=0, atol=1e-6)
+
+
+def test_a_state_carries_a_scaler_on_to_the_bit(be):
+    X = np.random.default_rng(3).normal(size=(30, 2))
+    whole, first, second = be.Scaler(2), be.Scaler(2), be.Scaler(2)
+    expected_rows = whole.scale_many(X, True)
+    first.scale_many(X[:12], True)
+    second.set_state(first.state())
+    np.testing.assert_array_equal(second.scale_many(X[12:], True), expected_rows[12:])
+
+
+@pytest.mark.parametrize("bad", [np.zeros((2, 4)), np.array([[0.0, np.nan, 0.0]]), np.array([[0.0, np.inf, 0.0]])])
+def test_bad_rows_are_refused_with_the_state_unchanged(be, bad):
+    scaler = be.Scaler(3)
+    scaler.scale_many(np.arange(6.0).reshape(2, 3), True)
+    before = scaler.state()
+    with pytest.raises(ValueError, match=r"This row has|An array row holds"):
+        scaler.scale_many(np.vstack([np.ones((1, bad.shape[1])), bad]), True)
+    np.testing.assert_array_equal(scaler.state(), before)
