@@ -90,7 +90,9 @@ template <class T>
 T choose(const std::string& word, std::initializer_list<std::pair<const char*, T>> table) {
     for (const auto& [name, value] : table)
         if (word == name) return value;
-    throw nb::value_error(("Unknown setting " + word + ".").c_str());
+    std::string known;
+    for (const auto& [name, value] : table) known += (known.empty() ? "" : ", ") + std::string(name);
+    throw nb::value_error(("Unknown setting " + word + "; choose from " + known + ".").c_str());
 }
 
 sf2el::KernelTerm kernel_term(const std::string& kind, double gamma, double offset, int degree) {
@@ -118,7 +120,7 @@ bool wide_usable() {
 }
 
 std::unique_ptr<AnyLearner> make_learner(const LearnerParams& p, bool single, const std::string& variant) {
-    const bool wide = variant == "auto" ? wide_usable() : variant == "wide";
+    const bool wide = choose<bool>(variant, {{"auto", wide_usable()}, {"wide", true}, {"base", false}});
 #ifdef SF2EL_WIDE_VARIANT
     if (wide && wide_usable()) return sf2el::make_learner_wide(p, single);
 #endif

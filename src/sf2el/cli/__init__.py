@@ -11,7 +11,7 @@ import click
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "datasets": ("sf2el.cli.datasets", "command", "List the paper's datasets, and fetch them."),
-    "demo": ("sf2el.cli.demo", "demo", "Run the eight methods on the Swiss spirals and write an HTML page."),
+    "demo": ("sf2el.cli.demo", "demo", "Run the eight methods on the Swiss spirals, and show them."),
     "doctor": ("sf2el.cli.doctor", "doctor", "Say what is installed, what is missing and how to get it."),
     "reproduce": (
         "sf2el.cli.reproduce",

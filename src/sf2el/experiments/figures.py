@@ -52,7 +52,7 @@ LOOKS: dict[str, Look] = {
     "uROGD+MR": Look("#D55E00", "^"),
     "fROGD": Look("#66C2A5", "v", _DASHED),
     "fROGD+MR": Look("#00805E", "v"),
-    "FESL-Variant": Look("#CC79A7", "D", _DASHED),
+    "FESL-Variant": Look("#CC79A7", "o", _DASHED),
     "SF2EL": Look("#7B1E66", "o"),
 }
 """After Okabe and Ito; a method and its twin with the manifold term share hue and marker, and the twin is
@@ -139,7 +139,7 @@ def along_rounds(
         Limits of the vertical axis; unless given, what holds all curves after the first rounds, whose
         averages over few rounds would set the scale for all others.
     """
-    with column_axes(2.75) as (figure, axes):
+    with column_axes(_height(2.4, len(curves), 1 if labels else 2)) as (figure, axes):
         for place, (name, (mean, std)) in enumerate(curves.items()):
             look, kept = LOOKS[name], _thinned(len(mean))
             at, mean, std = kept + 1 if rounds is None else rounds[kept], mean[kept], std[kept]
@@ -190,7 +190,7 @@ def by_number(
 
     ``chance`` draws a line at the share of the larger class; ``logarithmic`` is about the horizontal axis.
     """
-    with column_axes(2.6) as (figure, axes):
+    with column_axes(_height(2.4, len(points), 2)) as (figure, axes):
         numbers = sorted({number for by_value in points.values() for number in by_value})
         axes.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if logarithmic else "linear")
         for place, (name, by_value) in enumerate(points.items()):
@@ -250,6 +250,11 @@ def memory_map(view: SpaceView, *, xlabel: str, ylabel: str) -> Figure:
         axes.set(xlabel=xlabel, ylabel=ylabel)
         _legend_above(figure, columns=2)
         return figure
+
+
+def _height(below: float, entries: int, columns: int) -> float:
+    """Return a height that leaves the plot the same room under any legend."""
+    return below + 0.17 * -(-entries // columns)
 
 
 def _legend_above(figure: Figure, *, columns: int) -> None:

@@ -40,7 +40,11 @@ class Experiment:
         >>> Experiment.declared("table2").buffers
         (10, 20, 40, 60)
         """
-        return cls(**{key: tuple(v) if isinstance(v, list) else v for key, v in settings_file(name).items()})
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in settings_file(name).items()
+        }
+        return cls(**values)
 
     def units(self, seeds: Iterable[int]) -> list[Unit]:
         """Return all runs of the experiment."""

@@ -20,6 +20,8 @@ from sf2el.streams import TwoSpaceStream
 Floats = npt.NDArray[np.float64]
 
 READINGS = ("best", "published")
+WIDTH_ROWS = 200
+"""Rows of each space from which kernel widths are taken."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Reading:
         values = hyperparameters or self.datasets[dataset]
 
         def settings(rows: Floats) -> LearnerSettings:
-            gamma = values.width / median_squared_distance(rows[:200])
+            gamma = values.width / median_squared_distance(rows[:WIDTH_ROWS])
             return LearnerSettings(
                 kernel=RBF(gamma),
                 graph_width=values.graph_factor * gamma,

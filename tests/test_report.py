@@ -1,0 +1,235 @@
+"""The page builder and the figures' house style."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sf2el.experiments import figures
+from sf2el.methods import METHODS
+from sf2el.report.page import Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
+
+matplotlib = pytest.importorskip("matplotlib")
+
+VOID = {"meta", "br", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Checks that every element is closed in order, and keeps elements and texts."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.elements, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def outline(html):
+    parser = Outline()
+    parser.feed(html)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def sample_page(**changes):
+    table = Table(
+        "A & B",
+        [Column("method", number=False), Column("score")],
+        [["SF2EL", Cell("0.9", best=True)], ["<b>NOGD</b>", "0.8"]],
+    )
+    section = Section(
+        "Part <1>", [Text("a < b"), Points(["one", "two"]), table, Figure(["<svg></svg>"], "c > d")]
+    )
+    return Page(
+        **{
+            "title": 'Title "x" & y',
+            "lead": "Lead\n   text",
+            "sections": [section],
+            "footer": ["version <1>"],
+            "facts": Facts([("99 %", "right")]),
+        }
+        | changes
+    )
+
+
+def curves(*names, rounds=400):
+    rng = np.random.default_rng(0)
+    return {name: (rng.random(rounds), np.full(rounds, 0.1)) for name in names}
+
+
+# ---- the page
+
+
+def test_page_is_well_formed_and_escaped():
+    html = sample_page().html()
+    parsed = outline(html)
+    assert html.startswith("<!DOCTYPE html>\n")
+    assert ("html", {"lang": "en"}) in parsed.elements
+    assert "<b>NOGD</b>" not in html and "<b>NOGD</b>" in parsed.texts
+    assert "Lead text" in parsed.texts  # line breaks of the source are no line breaks of the text
+    tags = [tag for tag, _ in parsed.elements]
+    assert [tags.count(tag) for tag in ("h1", "h2", "thead", "tbody", "main", "footer", "li")] == [1] * 6 + [
+        2
+    ]
+
+
+def test_table_marks_numbers_rows_and_the_best():
+    html = sample_page().html()
+    assert '<td class="number"><strong>0.9</strong></td>' in html
+    assert '<td class="number">0.8</td>' in html
+    assert '<th scope="row">SF2EL</th>' in html
+    assert '<th scope="col" class="number">score</th>' in html
+
+
+def test_table_refuses_a_row_of_another_length():
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        Table("t", [Column("a"), Column("b")], [["1"]])
+
+
+def test_page_has_both_color_schemes_and_no_script():
+    html = sample_page().html()
+    assert "prefers-color-scheme: dark" in html
+    assert "<script" not in html and "@import" not in html and "@font-face" not in html
+
+
+def test_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "new" / "folder" / "index.html"
+    sample_page().write(path)
+    before = path.read_text(encoding="utf-8")
+    assert before == sample_page().html()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        sample_page(title="Other").write(path)
+    assert path.read_text(encoding="utf-8") == before
+    assert [file.name for file in path.parent.iterdir()] == ["index.html"]
+
+
+# ---- the house style
+
+
+def test_every_method_has_its_own_color_and_its_twin_the_same_marker():
+    assert set(figures.LOOKS) == set(METHODS)
+    assert len({look.color.lower() for look in figures.LOOKS.values()}) == len(METHODS)
+    for name, method in METHODS.items():
+        twins = [other for other in METHODS if METHODS[other].experts == method.experts]
+        assert {figures.LOOKS[other].marker for other in twins} == {figures.LOOKS[name].marker}
+        assert (figures.LOOKS[name].dashes == "-") is method.manifold
+
+
+def test_same_data_give_the_same_svg_and_other_data_another():
+    names = ("NOGD+MR", "SF2EL")
+    first, again, other = (
+        figures.inline_svg(figures.along_rounds(curves(*names, rounds=rounds), ylabel="risk"), "f", "d")
+        for rounds in (400, 400, 300)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_inline_svgs_share_no_id_and_point_at_their_own():
+    drawn = figures.along_rounds(curves("SF2EL"), ylabel="risk")
+    one, two = (figures.inline_svg(drawn, name, 'say "x" & y') for name in ("one", "two"))
+    ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (one, two)]
+    assert ids[0] and not ids[0] & ids[1]
+    assert set(re.findall(r"url\(#([^)]+)\)", one)) | set(re.findall(r'href="#([^"]+)"', one)) <= ids[0]
+    assert dict(outline(one).elements)["svg"]["aria-label"] == 'say "x" & y'
+    assert "http" not in one
+
+
+def test_no_text_below_8_points_and_column_width():
+    points = {name: {10: (0.7, 0.1), 60: (0.9, 0.05)} for name in METHODS}
+    for figure in (
+        figures.along_rounds(curves(*METHODS), ylabel="average risk"),
+        figures.by_number(points, xlabel="buffer size (rows)", chance=0.5),
+    ):
+        with figures.house_style():
+            figure.draw_without_rendering()
+        texts = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+        assert min(text.get_fontsize() for text in texts) >= 8.0
+        assert figure.get_size_inches()[0] == figures.COLUMN
+        (axes,) = figure.axes
+        assert axes.get_xlabel() and axes.get_ylabel()
+        frame = figure.bbox
+        boxes = [text.get_window_extent() for text in texts if text.get_visible()]
+        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 + 1 for box in boxes)
+
+
+def test_curves_draw_mean_and_band_at_the_given_rounds():
+    rounds = np.array([1, 10, 100, 1000])
+    mean, std = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.2, 0.3, 0.4])
+    (axes,) = figures.along_rounds({"SF2EL": (mean, std)}, ylabel="risk", rounds=rounds).axes
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), np.column_stack([rounds, mean]))
+    corners = axes.collections[0].get_paths()[0].vertices
+    assert {(float(x), round(float(y), 9)) for x, y in corners} >= {(10.0, 1.8), (10.0, 2.2), (1000.0, 4.4)}
+
+
+def test_long_curves_are_thinned_but_keep_their_ends():
+    (axes,) = figures.along_rounds(curves("SF2EL", rounds=9000), ylabel="risk").axes
+    drawn = axes.lines[0].get_xdata()
+    assert len(drawn) < 400
+    assert list(drawn[:40]) == list(range(1, 41)) and drawn[-1] == 9000
+
+
+def test_bars_are_set_side_by_side_on_either_scale():
+    points = {name: {0.1: (0.7, 0.1), 0.5: (0.9, 0.05)} for name in ("FESL-Variant", "SF2EL")}
+    for logarithmic in (False, True):
+        figure = figures.by_number(points, xlabel="label rate", logarithmic=logarithmic)
+        (axes,) = figure.axes
+        first, second = (container.lines[0].get_xdata() for container in axes.containers)
+        first, second = np.asarray(first), np.asarray(second)
+        assert (first < second).all()
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.1", "0.5"]
+
+
+def test_matplotlib_is_left_as_it_was():
+    before = dict(matplotlib.rcParams)
+    matplotlib.rcParams["font.size"] = 31.0
+    try:
+        figure = figures.along_rounds(curves("SF2EL"), ylabel="risk")
+        figures.inline_svg(figure, "f", "d")
+        assert matplotlib.rcParams["font.size"] == 31.0
+        assert figure.axes[0].xaxis.label.get_fontsize() == figures.STYLE["axes.labelsize"]
+    finally:
+        matplotlib.rcParams["font.size"] = before["font.size"]
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_figures_are_written_as_svg_and_png(tmp_path):
+    paths = figures.write(figures.along_rounds(curves("SF2EL"), ylabel="risk"), tmp_path / "risk")
+    assert paths[0].read_bytes().startswith(b"<?xml")
+    assert paths[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch):
+    original = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r'pip install "sf2el\[plot\]"'):
+        figures.along_rounds(curves("SF2EL"), ylabel="risk")
