@@ -62,7 +62,7 @@ def test_methods_run_alone_give_what_they_give_together(swiss):
 
 def test_finished_units_are_not_computed_again(swiss, tmp_path, monkeypatch):
     units = small()["table1"].units(range(2))
-    store = Store(tmp_path, reading("best"))
+    store = Store(tmp_path, reading("best"), swiss)
     first = run_units(units, swiss, reading("best"), store=store)
     monkeypatch.setattr("sf2el.experiments.runner.run_unit", lambda *_: pytest.fail("computed again"))
     assert run_units(units, swiss, reading("best"), store=store) == first
@@ -70,7 +70,7 @@ def test_finished_units_are_not_computed_again(swiss, tmp_path, monkeypatch):
 
 def test_a_damaged_result_is_computed_again(swiss, tmp_path):
     units = small()["table1"].units(range(1))
-    store = Store(tmp_path, reading("best"))
+    store = Store(tmp_path, reading("best"), swiss)
     first = run_units(units, swiss, reading("best"), store=store)
     (kept,) = tmp_path.rglob("*.json")
     kept.write_text(kept.read_text()[:100])
@@ -81,8 +81,8 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
     best = reading("best")
     changed = replace(best, datasets=best.datasets | {"swiss": replace(best.datasets["swiss"], step=0.5)})
     unit = small()["table1"].units(range(1))[0]
-    Store(tmp_path, best).put(unit, {"SF2EL": {}})
-    assert Store(tmp_path, changed).get(unit) is None
+    Store(tmp_path, best, swiss).put(unit, {"SF2EL": {}})
+    assert Store(tmp_path, changed, swiss).get(unit) is None
 
 
 @pytest.mark.parametrize("name", ["best", "published"])
@@ -191,7 +191,7 @@ def test_the_command_writes_tables_figures_and_a_page(tmp_path):
         "paper",
     }
     page = (folder / "index.html").read_text()
-    assert page.count("<svg") == 3 and "published" in page
+    assert page.count("<svg") == 4 and "published" in page
     assert (folder / "figures" / "risk-swiss.svg").exists() and (
         folder / "figures" / "risk-swiss.png"
     ).exists()

@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from sf2el.datasets import Dataset
+    from sf2el.experiments.protocol import Experiment
     from sf2el.experiments.reproduce import Reproduction
 
 
@@ -67,7 +68,7 @@ def reproduce(
             reading_of(reading),
             seeds=range(runs),
             jobs=jobs,
-            store=Store(out, reading_of(reading)),
+            store=Store(out, reading_of(reading), datasets),
             advance=advance,
         )
     result.write(folder)
@@ -115,31 +116,34 @@ def _write_page(result: Reproduction, folder: Path, start: float) -> Path:
 
 
 def _print(result: Reproduction) -> None:
-    """Print each table, a row a method and buffer size, a column a dataset."""
+    """Print each table: a row a dataset, a column for what varies, the published numbers below ours."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
     for name, experiment in result.experiments.items():
-        table = Table(title=f"{experiment.title} (published in brackets)", box=None, header_style="bold")
+        axis = _axis(experiment)
+        table = Table(title=experiment.title, box=None, header_style="bold", title_justify="left")
         table.add_column("", no_wrap=True)
+        for value in getattr(experiment, axis):
+            table.add_column(f"{value}", justify="right")
         for dataset in experiment.datasets:
-            table.add_column(dataset, justify="right", no_wrap=True)
-        for method in experiment.methods:
-            for buffer in experiment.buffers:
-                for rate in experiment.label_rates:
-                    cells = [
-                        cell
-                        for cell in result.cells[name]
-                        if (cell["method"], cell["buffer"], cell["label_rate"]) == (method, buffer, rate)
-                    ]
-                    title = f"{method}, {buffer} rows, {rate:g} labelled"
-                    table.add_row(title, *(_cell_text(cell) for cell in cells))
+            for method in experiment.methods if axis != "methods" else ("",):
+                cells = [
+                    cell
+                    for cell in result.cells[name]
+                    if cell["dataset"] == dataset and method in ("", cell["method"])
+                ]
+                title = f"{dataset} {method}" if axis == "label_rates" else dataset
+                table.add_row(title, *(f"{cell['accuracy']['mean']:.3f}" for cell in cells))
+                if cells[0]["paper"]:
+                    published = (f"{cell['paper']['mean']:.3f}" for cell in cells)
+                    table.add_row("  published", *published, style="dim", end_section=True)
         console.print(table, highlight=False)
 
 
-def _cell_text(cell: dict[str, object]) -> str:
-    ours, theirs = cell["accuracy"], cell["paper"]
-    assert isinstance(ours, dict)
-    brackets = f" ({theirs['mean']:.3f})" if isinstance(theirs, dict) else ""
-    return f"{ours['mean']:.3f}{brackets}"
+def _axis(experiment: Experiment) -> str:
+    """Return what varies along a row of an experiment's table."""
+    if len(experiment.label_rates) > 1:
+        return "label_rates"
+    return "buffers" if len(experiment.buffers) > 1 else "methods"

@@ -122,6 +122,7 @@ def along_rounds(
     rounds: npt.NDArray[np.int64] | None = None,
     labels: Mapping[str, str] | None = None,
     ylim: tuple[float, float] | None = None,
+    title: str = "",
 ) -> Figure:
     """Draw curves of methods along the rounds: the mean over runs, and a band of one standard deviation.
 
@@ -138,6 +139,8 @@ def along_rounds(
     ylim
         Limits of the vertical axis; unless given, what holds all curves after the first rounds, whose
         averages over few rounds would set the scale for all others.
+    title
+        What the figure is of, where several stand side by side.
     """
     with column_axes(_height(2.4, len(curves), 1 if labels else 2)) as (figure, axes):
         for place, (name, (mean, std)) in enumerate(curves.items()):
@@ -154,7 +157,19 @@ def along_rounds(
                 label=(labels or {}).get(name, name),
             )
         axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=ylim or _settled_range(curves))
+        axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
         _legend_above(figure, columns=1 if labels else 2)
+        return figure
+
+
+def scatter(rows: Floats, classes: Floats, *, xlabel: str, ylabel: str) -> Figure:
+    """Draw rows of two features by class."""
+    with column_axes(3.1) as (figure, axes):
+        for sign, name in ((1.0, "class +1"), (-1.0, "class -1")):
+            points = rows[classes == sign]
+            axes.scatter(points[:, 0], points[:, 1], s=5, color=CLASS_COLORS[sign], linewidths=0, label=name)
+        axes.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
+        _legend_above(figure, columns=2)
         return figure
 
 
@@ -185,6 +200,7 @@ def by_number(
     ylabel: str = "accuracy",
     chance: float | None = None,
     logarithmic: bool = False,
+    title: str = "",
 ) -> Figure:
     """Draw a score by a number that was varied: the mean over runs, with bars of one standard deviation.
 
@@ -193,6 +209,7 @@ def by_number(
     with column_axes(_height(2.4, len(points), 2)) as (figure, axes):
         numbers = sorted({number for by_value in points.values() for number in by_value})
         axes.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if logarithmic else "linear")
+        axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
         for place, (name, by_value) in enumerate(points.items()):
             look = LOOKS[name]
             # Side by side, so that equal scores do not hide each other's bars.

@@ -22,9 +22,10 @@ Results = dict[Unit, dict[str, Any]]
 class Store:
     """Finished units as files of a folder, named by what they were computed from."""
 
-    def __init__(self, folder: Path, reading: Reading) -> None:
+    def __init__(self, folder: Path, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
         self._folder = folder / "units" / reading.name
         self._reading = reading
+        self._sources = {name: dataset.source for name, dataset in datasets.items()}
 
     def get(self, unit: Unit) -> dict[str, Any] | None:
         """Return a finished unit's result, None where there is none that can be used."""
@@ -43,6 +44,7 @@ class Store:
             "unit": asdict(unit),
             "switches": self._reading.switches,
             "hyperparameters": asdict(self._reading.datasets[unit.dataset]),
+            "source": self._sources[unit.dataset],
             "version": version("sf2el"),
         }
         digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]

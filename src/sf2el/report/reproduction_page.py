@@ -32,14 +32,24 @@ READING_TEXTS = {
 def drawings(result: Reproduction) -> dict[str, Drawing]:
     """Return the figures that the measured experiments allow, by name."""
     drawn: dict[str, Drawing] = {}
+    if "swiss" in result.datasets:
+        swiss = result.datasets["swiss"]
+        drawn["manifold-swiss"] = figures.scatter(
+            swiss.old, swiss.y, xlabel="old feature 1 (scaled to 0-1)", ylabel="old feature 2 (scaled to 0-1)"
+        )
     for dataset in result.datasets:
         if "table1" in result.experiments and dataset in result.experiments["table1"].datasets:
             rounds, curves = result.risk_curves(dataset)
-            drawn[f"risk-{dataset}"] = figures.along_rounds(curves, ylabel="average risk", rounds=rounds)
+            drawn[f"risk-{dataset}"] = figures.along_rounds(
+                curves, ylabel="average risk", rounds=rounds, title=_shown(result, dataset)
+            )
         by_buffer = result.accuracy_by("buffer", dataset)
         if by_buffer:
             drawn[f"buffer-{dataset}"] = figures.by_number(
-                by_buffer, xlabel="buffer size (rows)", chance=result.datasets[dataset].majority
+                by_buffer,
+                xlabel="buffer size (rows)",
+                chance=result.datasets[dataset].majority,
+                title=_shown(result, dataset),
             )
         by_rate = result.accuracy_by("label_rate", dataset)
         if by_rate:
@@ -48,6 +58,7 @@ def drawings(result: Reproduction) -> dict[str, Drawing]:
                 xlabel="share of labelled rounds",
                 logarithmic=True,
                 chance=result.datasets[dataset].majority,
+                title=_shown(result, dataset),
             )
     return drawn
 
@@ -58,11 +69,12 @@ def reproduction_page(
     """Return the page."""
     sections = [_protocol(result)]
     if "table1" in result.experiments:
-        sections += [_table1(result), _statistics(result), _theorem(result)]
+        sections += [_summary(result), _table1(result), _statistics(result), _theorem(result)]
     sections += [
         section
         for section in (
             _by_buffer(result),
+            _manifold(drawn),
             _figures(
                 result,
                 drawn,
@@ -122,6 +134,35 @@ def _protocol(result: Reproduction) -> Section:
     return Section("Protocol", [Text(READING_TEXTS[result.reading.name]), Points(points)])
 
 
+def _summary(result: Reproduction) -> Section:
+    best = result.statistics()["against_best"]
+    rows = []
+    for cell in result.cells["table1"]:
+        if cell["method"] != "SF2EL":
+            continue
+        ours, dataset = cell["accuracy"]["mean"], cell["dataset"]
+        rows.append(
+            [
+                _shown(result, dataset),
+                f"{ours:.3f}",
+                f"{cell['paper']['mean']:.3f}",
+                f"{cell['majority']:.3f}",
+                f"{best[dataset]['baseline']} {ours - best[dataset]['mean']:.3f}",
+            ]
+        )
+    columns = [Column("dataset", number=False), *map(Column, ("SF2EL", "published", "larger class"))]
+    caption = "Accuracy of SF2EL, buffer 60, label rate .3, and the best of its seven baselines here."
+    return Section("At a glance", [Table(caption, [*columns, Column("best baseline")], rows)])
+
+
+def _manifold(drawn: Mapping[str, Drawing]) -> Section | None:
+    if "manifold-swiss" not in drawn:
+        return None
+    text = "the Swiss spirals: two classes that no straight line separates"
+    panel = figures.inline_svg(drawn["manifold-swiss"], "manifold-swiss", text)
+    return Section("The Swiss manifold", [Figure([panel], text[0].upper() + text[1:] + ".")])
+
+
 def _table1(result: Reproduction) -> Section:
     blocks: list[Block] = []
     experiment = result.experiments["table1"]
@@ -163,7 +204,7 @@ def _statistics(result: Reproduction) -> Section:
         "Paired differences in accuracy",
         [
             Table(
-                "Gain from the manifold term, mean over runs and 95 % interval.",
+                "Gain from the manifold term: mean over runs, ± the half-width of its 95 % interval.",
                 [Column("dataset", number=False), *map(Column, methods)],
                 gain_rows,
             ),
@@ -287,7 +328,7 @@ def _settings(result: Reproduction) -> Section:
 
 
 def _interval_text(interval: Mapping[str, Any]) -> str:
-    return f"{interval['mean']:+.3f} [{interval['low']:+.3f}, {interval['high']:+.3f}]"
+    return f"{interval['mean']:+.3f} ± {interval['high'] - interval['mean']:.3f}"
 
 
 def _shown(result: Reproduction, dataset: str) -> str:
