@@ -12,7 +12,7 @@
 //   period 3   new features only        the old learner goes on with recovered features,
 //                                       a new one starts from nothing, a hedge follows the better
 //
-// Everything that is kept lies in one block of bytes of fixed size. The power
+// Everything lies in one block of bytes of fixed size. The power
 // fails once on the way: the old learner is written to "flash" and read back.
 #include <cmath>
 #include <cstdio>
@@ -56,7 +56,13 @@ void* take(std::size_t bytes, const char* what) {
 }
 
 void* take_learner(const sf2el::LearnerParams& p, const char* what) {
-    return take(Learner::state_bytes(p) + Learner::scratch_bytes(p), what);
+    return take(Learner::state_bytes(p), what);
+}
+
+// Working memory means nothing between two calls: both learners take turns in it.
+void* take_scratch(const sf2el::LearnerParams& a, const sf2el::LearnerParams& b) {
+    const std::size_t first = Learner::scratch_bytes(a), second = Learner::scratch_bytes(b);
+    return take(first > second ? first : second, "learners' scratch");
 }
 
 double* take_reals(std::size_t count, const char* what) {
@@ -132,17 +138,18 @@ int main() {
     const sf2el::LearnerParams new_params = learner_params(new_features, 0.16, 2);
     const sf2el::RecoveryParams map_params{new_features, old_features, 1e-3, false};
 
+    void* scratch = take_scratch(old_params, new_params);
     void* old_block = take_learner(old_params, "old learner");
-    Learner new_learner(new_params, take_learner(new_params, "new learner"));
+    Learner new_learner(new_params, take_learner(new_params, "new learner"), scratch);
     sf2el::RecoveryMap map(map_params, take_reals(sf2el::RecoveryMap::reals(map_params), "recovery map"));
-    double* map_scratch = take_reals(sf2el::RecoveryMap::scratch_reals(map_params), "its scratch");
+    double* map_scratch = take_reals(sf2el::RecoveryMap::scratch_reals(map_params), "map's scratch");
     const double rate = std::sqrt(std::log(2.0) / last_rounds);  // the paper's; 0 where the rounds are not known ahead
     sf2el::Hedge hedge(2, rate, take_reals(sf2el::Hedge::reals(2), "hedge"));
-    std::printf("%-24s %6zu bytes\n\n", "all that is kept", words_used * sizeof(std::uint64_t));
+    std::printf("%-24s %6zu bytes\n\n", "all together", words_used * sizeof(std::uint64_t));
 
     std::uint64_t random = 2021;
     {
-        Learner old_learner(old_params, old_block);
+        Learner old_learner(old_params, old_block, scratch);
         for (int t = 0; t < first_rounds; ++t) {
             const Row row = read_sensors(random);
             old_learner.learn(row.old_space, row.label);
@@ -155,13 +162,13 @@ int main() {
         map.solve(map_scratch);
     }
 
-    // The power fails. A learner is its block of bytes: without its scratch it is copied out, and back in.
+    // The power fails. A learner is its block of bytes, which is copied out, and back in.
     const std::size_t state = Learner::state_bytes(old_params);
     if (state > sizeof flash) return 1;
     std::memcpy(flash, old_block, state);
     std::memset(old_block, 0xFF, state);
     std::memcpy(old_block, flash, state);
-    Learner old_learner(old_params, old_block, Learner::Adopt{});
+    Learner old_learner(old_params, old_block, scratch, Learner::Adopt{});
 
     Tally recovered_alone, new_alone, combined;
     for (int t = 0; t < last_rounds; ++t) {

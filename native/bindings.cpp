@@ -183,7 +183,10 @@ public:
         nb::dict out;
         out["rows"] = own(std::move(s.rows), {n, dim()});
         out["beta"] = own(std::move(s.beta), {n});
-        out["gram"] = own(std::move(s.gram), {n, n});
+        out["weights"] = own(std::move(s.weights), {n});
+        out["decay"] = nb::make_tuple(s.counters.decay[0], s.counters.decay[1]);
+        if (core_->params().keep_gram) out["gram"] = own(std::move(s.gram), {n, n});
+        else out["gram"] = nb::none();
         if (s.counters.inverse_ready) out["inverse"] = own(std::move(s.inverse), {n, n});
         else out["inverse"] = nb::none();
         out["kinds"] = own(std::move(s.kinds), {n});
@@ -200,16 +203,21 @@ public:
     void set_state(const nb::dict& in) {
         const auto rows = nb::cast<Matrix>(in["rows"]);
         const auto beta = nb::cast<Vector>(in["beta"]);
-        const auto gram = nb::cast<Matrix>(in["gram"]);
+        const auto weights = nb::cast<Vector>(in["weights"]);
         const auto kinds = nb::cast<Bytes>(in["kinds"]);
         const std::size_t n = beta.shape(0);
-        if (n > core_->params().capacity || rows.shape(0) != n || rows.shape(1) != dim() || gram.shape(0) != n ||
-            gram.shape(1) != n || kinds.shape(0) != n)
+        if (n > core_->params().capacity || rows.shape(0) != n || rows.shape(1) != dim() || weights.shape(0) != n ||
+            kinds.shape(0) != n)
             throw nb::value_error("This state does not fit this learner: its sizes differ.");
+        if (!in["gram"].is_none()) {
+            const auto gram = nb::cast<Matrix>(in["gram"]);
+            if (gram.shape(0) != n || gram.shape(1) != n)
+                throw nb::value_error("This state does not fit this learner: its sizes differ.");
+        }
         LearnerState s;
         s.rows.assign(rows.data(), rows.data() + n * dim());
         s.beta.assign(beta.data(), beta.data() + n);
-        s.gram.assign(gram.data(), gram.data() + n * n);
+        s.weights.assign(weights.data(), weights.data() + n);
         s.kinds.assign(kinds.data(), kinds.data() + n);
         auto& c = s.counters;
         if (!in["inverse"].is_none()) {
@@ -228,6 +236,9 @@ public:
         c.labels = nb::cast<std::uint64_t>(in["labels"]);
         c.clock = nb::cast<std::uint64_t>(in["clock"]);
         c.rng = nb::cast<std::uint64_t>(in["rng"]);
+        const auto decay = nb::cast<std::pair<double, double>>(in["decay"]);
+        c.decay[0] = decay.first;
+        c.decay[1] = decay.second;
         c.n = static_cast<std::uint32_t>(n);
         for (std::size_t i = 0; i < n; ++i) {
             if (s.kinds[i] > (core_->params().stratified ? 1 : 0))
@@ -412,7 +423,8 @@ Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t s
                       const std::vector<std::tuple<std::string, double, double, int>>& kernel, const std::string& loss,
                       double graph_width, double ridge, double smoothness, double step, double label_rate,
                       double radius, double jitter, bool manifold, const std::string& equations, bool cap,
-                      const std::string& projection, std::uint32_t pursuit_steps, const std::string& on_skip,
+                      const std::string& projection, std::uint32_t pursuit_steps, bool keep_gram,
+                      const std::string& on_skip,
                       const std::string& sampling, const std::string& precision, const std::string& variant) {
     LearnerParams p;
     p.dim = dim;
@@ -446,6 +458,9 @@ Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t s
     using P = sf2el::Projection;
     p.projection = choose<P>(projection, {{"exact", P::exact}, {"pursuit", P::pursuit}});
     p.pursuit_steps = pursuit_steps;
+    if (!keep_gram && p.projection == P::exact)
+        throw nb::value_error("The exact projection needs the Gram matrix kept.");
+    p.keep_gram = keep_gram;
     p.project_on_skip = choose<bool>(on_skip, {{"drop", false}, {"project", true}});
     p.stratified = choose<bool>(sampling, {{"reservoir", false}, {"stratified", true}});
     const bool single = choose<bool>(precision, {{"float64", false}, {"float32", true}});
@@ -463,7 +478,7 @@ NB_MODULE(_native, m) {
     m.def("log_positive", [](double x) { return sf2el::log_positive(x); }, "x"_a);
     m.def("learner", &build_learner, "dim"_a, "capacity"_a, "seed"_a, "kernel"_a, "loss"_a, "graph_width"_a, "ridge"_a,
           "smoothness"_a, "step"_a, "label_rate"_a, "radius"_a, "jitter"_a, "manifold"_a, "equations"_a, "cap"_a,
-          "projection"_a, "pursuit_steps"_a, "on_skip"_a, "sampling"_a, "precision"_a, "variant"_a);
+          "projection"_a, "pursuit_steps"_a, "keep_gram"_a, "on_skip"_a, "sampling"_a, "precision"_a, "variant"_a);
 
     nb::class_<Learner>(m, "Learner")
         .def("predict", &Learner::predict, "x"_a)

@@ -1,4 +1,6 @@
-// AnyLearner on the core's learner, with a block of its own.
+// AnyLearner on the core's learner, with a block of its own for its state. Scratch
+// belongs to the thread: many learners cost no more of it than one, and a learner
+// can be asked by several threads at once.
 #pragma once
 
 #include "core.hpp"
@@ -10,82 +12,99 @@ inline namespace SF2EL_VARIANT {
 template <class Real>
 class BoxedLearner final : public AnyLearner {
 public:
-    explicit BoxedLearner(const LearnerParams& p)
-        : block_(new std::uint64_t[words(p)]), learner_(p, block_.get()) {}
-
-    const LearnerParams& params() const override { return learner_.params(); }
-    double predict(const double* x) override { return learner_.predict(x); }
-
-    void predict_many(const double* x, size_t n, double* scores) override {
-        for (size_t i = 0; i < n; ++i) scores[i] = learner_.predict(x + i * params().dim);
+    explicit BoxedLearner(const LearnerParams& p) : params_(p), block_(new std::uint64_t[words()]) {
+        Learner<Real>(params_, block_.get(), scratch());
     }
 
-    Outcome learn(const double* x, double y) override { return learner_.learn(x, y); }
+    const LearnerParams& params() const override { return params_; }
+    double predict(const double* x) override { return view().predict(x); }
+
+    void predict_many(const double* x, size_t n, double* scores) override {
+        auto learner = view();
+        for (size_t i = 0; i < n; ++i) scores[i] = learner.predict(x + i * params_.dim);
+    }
+
+    Outcome learn(const double* x, double y) override { return view().learn(x, y); }
 
     void run(const double* x, const double* y, size_t n, bool frozen, double* scores, double* risks) override {
+        auto learner = view();
         for (size_t i = 0; i < n; ++i) {
-            const double* row = x + i * params().dim;
-            const Outcome outcome = frozen ? learner_.observe(row, y[i]) : learner_.learn(row, y[i]);
+            const double* row = x + i * params_.dim;
+            const Outcome outcome = frozen ? learner.observe(row, y[i]) : learner.learn(row, y[i]);
             scores[i] = outcome.score;
             risks[i] = outcome.risk;
         }
     }
 
-    void restart() override { learner_.restart(); }
+    void restart() override { view().restart(); }
 
     LearnerState state() override {
+        auto learner = view();
         LearnerState out;
-        out.counters = learner_.counters();
-        const size_t n = learner_.size(), dim = params().dim;
+        out.counters = learner.counters();
+        const size_t n = learner.size(), dim = params_.dim;
         out.rows.resize(n * dim);
         for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < dim; ++j) out.rows[s * dim + j] = double(learner_.feature(s, j));
-        out.beta.assign(learner_.beta(), learner_.beta() + n);
-        unpack(learner_.gram(), out.gram);
-        if (out.counters.inverse_ready) unpack(learner_.inverse(), out.inverse);
-        if (learner_.kinds()) out.kinds.assign(learner_.kinds(), learner_.kinds() + n);
+            for (size_t j = 0; j < dim; ++j) out.rows[s * dim + j] = double(learner.feature(s, j));
+        out.beta.assign(learner.beta(), learner.beta() + n);
+        out.weights.assign(learner.weights(), learner.weights() + n);
+        if (learner.gram()) unpack(learner.gram(), n, out.gram);
+        if (out.counters.inverse_ready) unpack(learner.inverse(), n, out.inverse);
+        if (learner.kinds()) out.kinds.assign(learner.kinds(), learner.kinds() + n);
         else out.kinds.assign(n, 0);
         return out;
     }
 
     void set_state(const LearnerState& in) override {
-        learner_.counters() = in.counters;
-        const size_t n = in.counters.n, dim = params().dim;
+        auto learner = view();
+        learner.counters() = in.counters;
+        const size_t n = in.counters.n, dim = params_.dim;
         for (size_t s = 0; s < n; ++s) {
-            for (size_t j = 0; j < dim; ++j) learner_.feature(s, j) = static_cast<Real>(in.rows[s * dim + j]);
-            learner_.beta()[s] = static_cast<Real>(in.beta[s]);
-            if (learner_.kinds()) learner_.kinds()[s] = in.kinds[s];
-            for (size_t r = 0; r <= s; ++r) {
-                learner_.gram()[packed_at(s, r)] = static_cast<Real>(in.gram[s * n + r]);
-                if (in.counters.inverse_ready)
-                    learner_.inverse()[packed_at(s, r)] = static_cast<Real>(in.inverse[s * n + r]);
-            }
+            for (size_t j = 0; j < dim; ++j) learner.feature(s, j) = static_cast<Real>(in.rows[s * dim + j]);
+            learner.beta()[s] = static_cast<Real>(in.beta[s]);
+            learner.weights()[s] = static_cast<Real>(in.weights[s]);
+            if (learner.kinds()) learner.kinds()[s] = in.kinds[s];
         }
+        if (in.counters.inverse_ready) pack(in.inverse, n, learner.inverse());
+        // The Gram matrix follows from the rows, to the bit.
+        learner.fill_gram();
     }
 
-    size_t state_bytes() const override { return Learner<Real>::state_bytes(params()); }
-    size_t scratch_bytes() const override { return Learner<Real>::scratch_bytes(params()); }
+    size_t state_bytes() const override { return Learner<Real>::state_bytes(params_); }
+    size_t scratch_bytes() const override { return Learner<Real>::scratch_bytes(params_); }
 
     std::unique_ptr<AnyLearner> copy() const override {
-        auto other = std::make_unique<BoxedLearner>(params());
-        std::memcpy(other->block_.get(), block_.get(), state_bytes() + scratch_bytes());
+        auto other = std::make_unique<BoxedLearner>(params_);
+        std::memcpy(other->block_.get(), block_.get(), state_bytes());
         return other;
     }
 
 private:
-    static size_t words(const LearnerParams& p) {
-        return (Learner<Real>::state_bytes(p) + Learner<Real>::scratch_bytes(p)) / sizeof(std::uint64_t);
+    size_t words() const { return state_bytes() / sizeof(std::uint64_t); }
+
+    Learner<Real> view() { return {params_, block_.get(), scratch(), typename Learner<Real>::Adopt{}}; }
+
+    // The thread's scratch, grown to what this learner needs.
+    void* scratch() const {
+        thread_local std::vector<std::uint64_t> words;
+        const size_t wanted = scratch_bytes() / sizeof(std::uint64_t) + 1;
+        if (words.size() < wanted) words.resize(wanted);
+        return words.data();
     }
 
-    void unpack(const Real* packed, std::vector<double>& dense) const {
-        const size_t n = learner_.size();
+    static void unpack(const Real* packed, size_t n, std::vector<double>& dense) {
         dense.resize(n * n);
         for (size_t i = 0; i < n; ++i)
             for (size_t j = 0; j < n; ++j) dense[i * n + j] = double(packed[packed_at(i, j)]);
     }
 
+    static void pack(const std::vector<double>& dense, size_t n, Real* packed) {
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = 0; j <= i; ++j) packed[packed_at(i, j)] = static_cast<Real>(dense[i * n + j]);
+    }
+
+    LearnerParams params_;
     std::unique_ptr<std::uint64_t[]> block_;
-    Learner<Real> learner_;
 };
 
 inline std::unique_ptr<AnyLearner> make_boxed(const LearnerParams& p, bool single_precision) {

@@ -13,7 +13,7 @@ namespace sf2el {
 // Everything a learner keeps, in double precision and with full matrices.
 struct LearnerState {
     LearnerCounters counters;
-    std::vector<double> rows, beta, gram, inverse;
+    std::vector<double> rows, beta, weights, gram, inverse;
     std::vector<std::uint8_t> kinds;
 };
 

@@ -29,7 +29,9 @@ public:
     // The rate in force; 0 stands for an infinite one (follow the leader).
     double rate() const {
         if (eta_ > 0.0) return eta_;
-        return gaps() > 0.0 ? log_positive(double(n_)) / gaps() : 0.0;
+        if (!(gaps() > 0.0)) return 0.0;
+        const double rate = log_positive(double(n_)) / gaps();
+        return rate < 1e100 ? rate : 1e100;
     }
 
     double combine(const double* values) const { return dot(block_, values, n_); }

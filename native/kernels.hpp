@@ -60,16 +60,23 @@ inline void inner_products(const Real* rows, size_t stride, size_t n, const Real
                     [](const Lanes<Real>& a, const Lanes<Real>& b) { return a * b; });
 }
 
+// A parameter brought into the range of Real.
+template <class Real>
+inline double within(double value) {
+    return value < double(Limits<Real>::huge) ? value : double(Limits<Real>::huge);
+}
+
 // out[s] = exp(-width * distances[s])
 template <class Real>
 inline void gaussian(const Real* distances, double width, size_t n, Real* out) {
-    const Real minus = static_cast<Real>(-width);
+    const Real minus = static_cast<Real>(-within<Real>(width));
     for (size_t s = 0; s < n; ++s) out[s] = exp_neg(minus * distances[s]);
 }
 
 template <class Real>
 inline Real polynomial(const KernelTerm& term, Real product) {
-    const Real base = saturate<Real>(static_cast<Real>(term.gamma) * product + static_cast<Real>(term.offset));
+    const Real gamma = static_cast<Real>(within<Real>(term.gamma)), offset = static_cast<Real>(within<Real>(term.offset));
+    const Real base = saturate<Real>(gamma * saturate<Real>(product) + offset);
     Real value = base;
     for (std::int32_t i = 1; i < term.degree; ++i) value = saturate<Real>(value * base);
     return value;
@@ -104,7 +111,7 @@ inline void kernel_term(const KernelTerm& term, const Real* rows, size_t stride,
             break;
         case KernelKind::linear: inner_products(rows, stride, n, x, dim, out); break;
         case KernelKind::constant:
-            for (size_t s = 0; s < n; ++s) out[s] = static_cast<Real>(term.gamma);
+            for (size_t s = 0; s < n; ++s) out[s] = static_cast<Real>(within<Real>(term.gamma));
             break;
     }
 }
@@ -117,7 +124,7 @@ inline Real self_kernel(const LearnerParams& p, const Real* x) {
         const KernelTerm& term = p.kernel[t];
         Real value = Real(1);
         if (term.kind == KernelKind::constant) {
-            value = static_cast<Real>(term.gamma);
+            value = static_cast<Real>(within<Real>(term.gamma));
         } else if (term.kind == KernelKind::polynomial || term.kind == KernelKind::linear) {
             Real product;
             inner_products(x, 1, 1, x, p.dim, &product);

@@ -5,7 +5,8 @@
 //     + smoothness * (seen / n) * sum_s w_s (f(x_s) - f(x))^2 .
 //
 // It allocates nothing: all that it keeps lies in a block the caller gives, and
-// can be copied with it.
+// can be copied with it. A second block is scratch, with no meaning between two
+// calls: learners of one thread can share it.
 #pragma once
 
 #include "kernels.hpp"
@@ -20,30 +21,32 @@ class Learner {
 public:
     static size_t state_bytes(const LearnerParams& p) {
         const size_t b = p.capacity, square = packed_size(b);
-        const size_t reals = b * p.dim + b + square + (p.projection == Projection::exact ? square : 0);
+        const size_t matrices = (p.keep_gram ? 1 : 0) + (p.projection == Projection::exact ? 1 : 0);
+        const size_t reals = b * p.dim + 2 * b + matrices * square;
         return sizeof(LearnerCounters) + round_up(reals * sizeof(Real)) + round_up(p.stratified ? b : 0);
     }
 
     static size_t scratch_bytes(const LearnerParams& p) {
         const size_t b = p.capacity, m = pursuit_most(p);
-        size_t reals = p.dim + 7 * b;
-        if (p.projection == Projection::pursuit) reals += packed_size(m) + m;
+        size_t reals = 2 * p.dim + 10 * b;
+        if (p.projection == Projection::pursuit) reals += packed_size(m) + m + m * b;
         const size_t indices = p.projection == Projection::pursuit ? m : 0;
         return round_up(reals * sizeof(Real)) + round_up(indices * sizeof(std::uint32_t));
     }
 
-    // `block`: state_bytes(p) + scratch_bytes(p) bytes, aligned to 8.
-    Learner(const LearnerParams& p, void* block) : p_(p), fixed_diagonal_(constant_diagonal(p)) {
-        attach(block);
-        std::memset(block, 0, state_bytes(p) + scratch_bytes(p));
+    // A new learner. `state`: state_bytes(p) bytes, `scratch`: scratch_bytes(p) bytes, both aligned to 8;
+    // the parameters must live as long as the learner.
+    Learner(const LearnerParams& p, void* state, void* scratch) : Learner(p, state, scratch, Adopt{}) {
+        std::memset(state, 0, state_bytes(p));
         *c_ = LearnerCounters{};
         c_->rng = p.seed;
     }
 
-    // Takes over a block that another learner with the same parameters has filled.
+    // Goes on with a state that a learner with the same parameters has filled.
     struct Adopt {};
-    Learner(const LearnerParams& p, void* block, Adopt) : p_(p), fixed_diagonal_(constant_diagonal(p)) {
-        attach(block);
+    Learner(const LearnerParams& p, void* state, void* scratch, Adopt)
+        : p_(p), fixed_diagonal_(constant_diagonal(p)) {
+        attach(static_cast<unsigned char*>(state), static_cast<unsigned char*>(scratch));
     }
 
     double predict(const double* x) {
@@ -59,10 +62,21 @@ public:
 
     void restart() { c_->clock = 0; }
 
+    // Computes the Gram matrix from the rows, as when a state was put in from elsewhere.
+    void fill_gram() {
+        if (!gram_) return;
+        for (size_t s = 0; s < c_->n; ++s) {
+            load_kept(s);
+            kernel_against(other_, s, column_squared_, gram_ + packed_row(s));
+            gram_[packed_row(s) + s] = self_kernel(p_, other_);
+        }
+    }
+
     const LearnerParams& params() const { return p_; }
     LearnerCounters& counters() { return *c_; }
     size_t size() const { return c_->n; }
     Real* beta() { return beta_; }
+    Real* weights() { return upweight_; }
     Real* gram() { return gram_; }
     Real* inverse() { return inverse_; }
     std::uint8_t* kinds() { return kinds_; }
@@ -77,26 +91,31 @@ private:
         return p.pursuit_steps < p.capacity ? p.pursuit_steps : p.capacity;
     }
 
-    void attach(void* block) {
+    void attach(unsigned char* state, unsigned char* scratch) {
         const size_t b = p_.capacity, square = packed_size(b);
-        auto* bytes = static_cast<unsigned char*>(block);
-        c_ = reinterpret_cast<LearnerCounters*>(bytes);
-        rows_ = reinterpret_cast<Real*>(bytes + sizeof(LearnerCounters));
+        c_ = reinterpret_cast<LearnerCounters*>(state);
+        rows_ = reinterpret_cast<Real*>(state + sizeof(LearnerCounters));
         beta_ = rows_ + b * p_.dim;
-        gram_ = beta_ + b;
+        upweight_ = beta_ + b;
+        gram_ = p_.keep_gram ? upweight_ + b : nullptr;
         inverse_ = p_.projection == Projection::exact ? gram_ + square : nullptr;
-        kinds_ = p_.stratified ? bytes + state_bytes(p_) - round_up(b) : nullptr;
-        x_ = reinterpret_cast<Real*>(bytes + state_bytes(p_));
-        k_ = x_ + p_.dim;
+        kinds_ = p_.stratified ? state + state_bytes(p_) - round_up(b) : nullptr;
+        x_ = reinterpret_cast<Real*>(scratch);
+        other_ = x_ + p_.dim;
+        k_ = other_ + p_.dim;
         squared_ = k_ + b;
         weights_ = squared_ + b;
         scaled_ = weights_ + b;
         gap_ = scaled_ + b;
         work_ = gap_ + b;
         spare_ = work_ + b;
-        factor_ = spare_ + b;
+        term_ = spare_ + b;
+        column_ = term_ + b;
+        column_squared_ = column_ + b;
+        factor_ = column_squared_ + b;
         solution_ = factor_ + packed_size(pursuit_most(p_));
-        chosen_ = reinterpret_cast<std::uint32_t*>(bytes + state_bytes(p_) + scratch_bytes(p_) -
+        columns_ = solution_ + pursuit_most(p_);
+        chosen_ = reinterpret_cast<std::uint32_t*>(scratch + scratch_bytes(p_) -
                                                    round_up(pursuit_most(p_) * sizeof(std::uint32_t)));
     }
 
@@ -130,6 +149,9 @@ private:
             keep(slot, own, fresh, kind);
             if (p_.manifold || labelled || slot != skipped) into_ball();
             ++c_->clock;
+        } else if (c_->seen_by_kind[kind]) {
+            // The buffer stands for one row more of this kind.
+            c_->decay[kind] *= double(c_->seen_by_kind[kind]) / double(c_->seen_by_kind[kind] + 1);
         }
         ++c_->seen;
         c_->labels += labelled;
@@ -140,21 +162,17 @@ private:
     // (ridge / 2) ||f||^2 + smoothness * roughness; leaves w_s, the scaled w_s and f(x_s) - f(x) for the step.
     double regularisers(Real f) {
         const size_t n = c_->n;
-        packed_times(gram_, beta_, gap_, n);
+        gram_times(beta_, gap_);
         for (size_t s = 0; s < n; ++s) gap_[s] = saturate(gap_[s]);
         const double norm2 = std::fabs(double(dot(beta_, gap_, n)));
         c_->norm_bound = std::sqrt(norm2);
         gaussian(squared_, p_.graph_width, n, weights_);
-        if (p_.stratified) {
-            Real ratio[2];
-            for (int kind = 0; kind < 2; ++kind)
-                ratio[kind] = static_cast<Real>(double(c_->seen_by_kind[kind]) /
-                                                double(c_->kept[kind] ? c_->kept[kind] : 1));
-            for (size_t s = 0; s < n; ++s) scaled_[s] = ratio[kinds_[s]] * weights_[s];
-        } else {
-            const Real ratio = static_cast<Real>(double(c_->seen) / double(n ? n : 1));
-            for (size_t s = 0; s < n; ++s) scaled_[s] = ratio * weights_[s];
-        }
+        // Each row counts for as many as it stands for: the inverse of its inclusion probability.
+        const Real boost[2] = {static_cast<Real>(1.0 / c_->decay[0]), static_cast<Real>(1.0 / c_->decay[1])};
+        if (kinds_)
+            for (size_t s = 0; s < n; ++s) scaled_[s] = upweight_[s] * boost[kinds_[s]] * weights_[s];
+        else
+            for (size_t s = 0; s < n; ++s) scaled_[s] = upweight_[s] * boost[0] * weights_[s];
         for (size_t s = 0; s < n; ++s) gap_[s] = gap_[s] - f;
         for (size_t s = 0; s < n; ++s) work_[s] = gap_[s] * gap_[s];
         const double roughness = double(dot(scaled_, work_, n));
@@ -169,21 +187,20 @@ private:
         if (p_.cap) {
             // K(x_s,x_s) - 2 K(x_s,x) + K(x,x): the squared distance of the two representers.
             for (size_t s = 0; s < n; ++s) {
-                const Real diagonal = fixed_diagonal_ ? own : gram_[packed_row(s) + s];
-                work_[s] = diagonal - Real(2) * k_[s] + own;
+                work_[s] = diagonal(s, own) - Real(2) * k_[s] + own;
             }
             const Real q = base * dot(scaled_, work_, n);
             if (q > Real(1)) base = base / q;
         }
         const bool by_gradient = p_.equations == Equations::gradient;
         const bool unweighted = p_.equations == Equations::printed && is_skipped;
-        const Real decay = static_cast<Real>(1.0 - tau * p_.ridge);
-        for (size_t s = 0; s < n; ++s) work_[s] = base * scaled_[s] * gap_[s];
+        const Real decay = static_cast<Real>(limit(1.0 - tau * p_.ridge));
+        for (size_t s = 0; s < n; ++s) work_[s] = saturate<Real>(base * scaled_[s] * gap_[s]);
         const double coefficient = double(sum(work_, n));
         if (unweighted)
-            for (size_t s = 0; s < n; ++s) work_[s] = base * gap_[s];
+            for (size_t s = 0; s < n; ++s) work_[s] = saturate<Real>(base * gap_[s]);
         else if (!by_gradient)
-            for (size_t s = 0; s < n; ++s) work_[s] = base * weights_[s] * gap_[s];
+            for (size_t s = 0; s < n; ++s) work_[s] = saturate<Real>(base * weights_[s] * gap_[s]);
         for (size_t s = 0; s < n; ++s) {
             beta_[s] = saturate<Real>(decay * beta_[s] - work_[s]);
             work_[s] = work_[s] < 0 ? -work_[s] : work_[s];
@@ -193,7 +210,7 @@ private:
     }
 
     void shrink(double tau) {
-        const Real decay = static_cast<Real>(1.0 - tau * p_.ridge);
+        const Real decay = static_cast<Real>(limit(1.0 - tau * p_.ridge));
         for (size_t s = 0; s < c_->n; ++s) beta_[s] = saturate<Real>(decay * beta_[s]);
         c_->norm_bound *= std::fabs(double(decay));
     }
@@ -203,18 +220,31 @@ private:
     // The slot for a row of this kind: the first free one, one to replace, or `skipped`.
     size_t draw_slot(unsigned kind) {
         const size_t n = c_->n;
+        entering_ = 1.0;
         if (n < p_.capacity) return n;
-        if (!p_.stratified) {
-            const std::uint64_t slot = random_below(c_->rng, c_->seen + 1);
-            return slot < n ? size_t(slot) : skipped;
-        }
         const std::uint32_t half = p_.capacity / 2;
-        if (c_->kept[kind] < (kind ? half : p_.capacity - half)) {
+        if (p_.stratified && c_->kept[kind] < (kind ? half : p_.capacity - half)) {
             // The other kind has borrowed slots: take one back.
+            decay(!kind, 1.0 / double(c_->kept[!kind]));
             return slot_of_kind(!kind, random_below(c_->rng, c_->kept[!kind]));
         }
-        const std::uint64_t place = random_below(c_->rng, c_->seen_by_kind[kind] + 1);
-        return place < c_->kept[kind] ? slot_of_kind(kind, place) : skipped;
+        const std::uint64_t rounds = c_->seen_by_kind[kind] + 1;
+        const std::uint64_t place = random_below(c_->rng, rounds);
+        entering_ = double(c_->kept[kind]) / double(rounds);
+        decay(kind, 1.0 / double(rounds));
+        if (place >= c_->kept[kind]) return skipped;
+        return p_.stratified ? slot_of_kind(kind, place) : size_t(place);
+    }
+
+    // Every row of a kind stays with this much less probability.
+    void decay(unsigned kind, double loss) {
+        c_->decay[kind] *= 1.0 - loss;
+        if (c_->decay[kind] > 1e-6) return;
+        // Kept within the range of a float: what was taken moves to the rows.
+        const double taken = c_->decay[kind] > 0.0 ? c_->decay[kind] : 1.0;
+        for (size_t s = 0; s < c_->n; ++s)
+            if (!kinds_ || kinds_[s] == kind) upweight_[s] = static_cast<Real>(double(upweight_[s]) / taken);
+        c_->decay[kind] = 1.0;
     }
 
     size_t slot_of_kind(unsigned kind, std::uint64_t place) const {
@@ -235,18 +265,18 @@ private:
             beta_[slot] = fresh;
             k_[slot] = own;
             ++c_->n;
-            packed_set_column(gram_, slot, k_, c_->n);
+            if (gram_) packed_set_column(gram_, slot, k_, c_->n);
             c_->inverse_ready = 0;
             return;
         }
         // The replaced row's inner products with the rows that stay: its share of f is spread over them.
-        packed_column(gram_, slot, squared_, n);
+        gram_column(slot, squared_);
         squared_[slot] = k_[slot];
         const Real coefficient = beta_[slot];
         if (c_->inverse_ready && fixed_diagonal_) replace_in_inverse(slot, own);
         else c_->inverse_ready = 0;
         k_[slot] = own;
-        packed_set_column(gram_, slot, k_, n);
+        if (gram_) packed_set_column(gram_, slot, k_, n);
         if (kinds_) --c_->kept[kinds_[slot]];
         else --c_->kept[0];
         put_row(slot, kind);
@@ -256,19 +286,54 @@ private:
         if (coefficient != Real(0)) add_projected(squared_, coefficient);
     }
 
+    // ---- kernels among the kept rows: looked up, or computed where no matrix is kept
+
+    Real diagonal(size_t s, Real own) {
+        if (fixed_diagonal_) return own;
+        if (gram_) return gram_[packed_row(s) + s];
+        load_kept(s);
+        return self_kernel(p_, other_);
+    }
+
+    void gram_column(size_t s, Real* out) {
+        if (gram_) {
+            packed_column(gram_, s, out, c_->n);
+        } else {
+            load_kept(s);
+            kernel_against(other_, c_->n, column_squared_, out);
+        }
+    }
+
+    void gram_times(const Real* v, Real* out) {
+        const size_t n = c_->n;
+        if (gram_) return packed_times(gram_, v, out, n);
+        for (size_t s = 0; s < n; ++s) {
+            load_kept(s);
+            kernel_against(other_, s, column_squared_, column_);
+            out[s] = dot(column_, v, s) + self_kernel(p_, other_) * v[s];
+            for (size_t r = 0; r < s; ++r) out[r] += column_[r] * v[s];
+        }
+    }
+
+    void load_kept(size_t s) {
+        for (size_t j = 0; j < p_.dim; ++j) other_[j] = feature(s, j);
+    }
+
     void put_row(size_t slot, unsigned kind) {
         for (size_t j = 0; j < p_.dim; ++j) feature(slot, j) = x_[j];
+        upweight_[slot] = static_cast<Real>(c_->decay[kind] / entering_);
         if (kinds_) kinds_[slot] = static_cast<std::uint8_t>(kind);
         ++c_->kept[kind];
     }
 
     // ---- projection onto the buffer's rows
 
-    Real jitter() const {
+    Real jitter() {
         const size_t n = c_->n;
-        Real total = Real(0);
-        for (size_t s = 0; s < n; ++s) total += gram_[packed_row(s) + s];
-        const double value = p_.jitter * double(total) / double(n);
+        const Real own = fixed_diagonal_ ? self_kernel(p_, x_) : Real(0);
+        double total = 0.0;
+        for (size_t s = 0; s < n; ++s) total += double(diagonal(s, own));
+        const double value = p_.jitter * total / double(n);
         return static_cast<Real>(value > 1.0 / double(huge) ? value : 1.0 / double(huge));
     }
 
@@ -333,7 +398,7 @@ private:
     // Kernel matching pursuit with back-fitting (Vincent and Bengio, 2002): leaves the coefficients in work_.
     void pursue(const Real* target) {
         const size_t n = c_->n;
-        const Real added = jitter();
+        const Real own = self_kernel(p_, x_), added = jitter();
         Real* residual = spare_;
         for (size_t s = 0; s < n; ++s) residual[s] = target[s];
         double first = 0.0;
@@ -342,7 +407,7 @@ private:
             size_t best = n;
             double best_gain = -1.0;
             for (size_t s = 0; s < n; ++s) {
-                const double size = std::sqrt(double(gram_[packed_row(s) + s] + added));
+                const double size = std::sqrt(double(diagonal(s, own) + added));
                 const double gain = std::fabs(double(residual[s])) / size;
                 if (gain > best_gain && !is_chosen(s, m)) {
                     best = s;
@@ -351,13 +416,12 @@ private:
             }
             if (m == 0) first = best_gain;
             if (best == n || !(best_gain > 1e-12 * first)) break;
+            gram_column(best, columns_ + m * n);
             if (!extend_factor(best, added, m)) break;
             back_fit(target, m + 1);
-            for (size_t s = 0; s < n; ++s) {
-                Real fitted = Real(0);
-                for (size_t i = 0; i <= m; ++i) fitted += gram_[packed_at(s, chosen_[i])] * solution_[i];
-                residual[s] = target[s] - fitted;
-            }
+            for (size_t s = 0; s < n; ++s) residual[s] = target[s];
+            for (size_t i = 0; i <= m; ++i)
+                for (size_t s = 0; s < n; ++s) residual[s] -= columns_[i * n + s] * solution_[i];
         }
         for (size_t s = 0; s < n; ++s) work_[s] = Real(0);
         for (size_t i = 0; i < m; ++i) work_[chosen_[i]] = solution_[i];
@@ -372,10 +436,10 @@ private:
     // Adds a row to the Cholesky factor of the chosen rows' Gram matrix.
     bool extend_factor(size_t s, Real added, size_t m) {
         Real* row = factor_ + packed_row(m);
-        Real rest = gram_[packed_row(s) + s] + added;
+        Real rest = columns_[m * c_->n + s] + added;
         for (size_t i = 0; i < m; ++i) {
             const Real* earlier = factor_ + packed_row(i);
-            Real value = gram_[packed_at(s, chosen_[i])];
+            Real value = columns_[i * c_->n + s];
             for (size_t j = 0; j < i; ++j) value -= row[j] * earlier[j];
             row[i] = value / earlier[i];
             rest -= row[i] * row[i];
@@ -404,7 +468,7 @@ private:
     void into_ball() {
         if (fixed_diagonal_ && c_->norm_bound <= p_.radius) return;
         const size_t n = c_->n;
-        packed_times(gram_, beta_, work_, n);
+        gram_times(beta_, work_);
         const double norm = std::sqrt(std::fabs(double(dot(beta_, work_, n))));
         c_->norm_bound = norm;
         if (!(norm > p_.radius)) return;
@@ -423,17 +487,20 @@ private:
         }
     }
 
-    void kernel_row() {
-        const size_t n = c_->n, stride = p_.capacity, dim = p_.dim;
-        if (needs_squared_distances(p_)) squared_distances(rows_, stride, n, x_, dim, squared_);
-        kernel_term(p_.kernel[0], rows_, stride, n, x_, dim, squared_, k_);
-        for (size_t s = 0; s < n; ++s) k_[s] = saturate(k_[s]);
+    void kernel_row() { kernel_against(x_, c_->n, squared_, k_); }
+
+    // Kernels between x and the first n rows; leaves the squared distances where they are needed.
+    void kernel_against(const Real* x, size_t n, Real* squared, Real* out) {
+        const size_t stride = p_.capacity, dim = p_.dim;
+        if (needs_squared_distances(p_)) squared_distances(rows_, stride, n, x, dim, squared);
+        kernel_term(p_.kernel[0], rows_, stride, n, x, dim, squared, out);
+        for (size_t s = 0; s < n; ++s) out[s] = saturate(out[s]);
         for (std::uint32_t t = 1; t < p_.kernel_terms; ++t) {
-            kernel_term(p_.kernel[t], rows_, stride, n, x_, dim, squared_, work_);
-            for (size_t s = 0; s < n; ++s) k_[s] += saturate(work_[s]);
+            kernel_term(p_.kernel[t], rows_, stride, n, x, dim, squared, term_);
+            for (size_t s = 0; s < n; ++s) out[s] += saturate(term_[s]);
         }
         if (p_.kernel_terms > 1)
-            for (size_t s = 0; s < n; ++s) k_[s] = saturate(k_[s]);
+            for (size_t s = 0; s < n; ++s) out[s] = saturate(out[s]);
     }
 
     double score() const { return limit(double(dot(beta_, k_, c_->n))); }
@@ -443,17 +510,21 @@ private:
         return value > -double(huge) ? value : -double(huge);
     }
 
-    LearnerParams p_;
+    const LearnerParams& p_;
     bool fixed_diagonal_;
+    double entering_ = 1.0;  // the probability with which the arriving row enters
     LearnerCounters* c_ = nullptr;
     Real* rows_ = nullptr;       // capacity x dim, feature by feature
     Real* beta_ = nullptr;       // coefficients
+    Real* upweight_ = nullptr;   // decay of the kind over the row's inclusion probability
     Real* gram_ = nullptr;       // K(x_s, x_r), packed
     Real* inverse_ = nullptr;    // of gram + jitter, packed (exact projection only)
     std::uint8_t* kinds_ = nullptr;  // 1: the labelled stratum (stratified sampling only)
     // Scratch, with no meaning between rounds.
-    Real *x_ = nullptr, *k_ = nullptr, *squared_ = nullptr, *weights_ = nullptr, *scaled_ = nullptr,
-         *gap_ = nullptr, *work_ = nullptr, *spare_ = nullptr, *factor_ = nullptr, *solution_ = nullptr;
+    Real *x_ = nullptr, *other_ = nullptr, *k_ = nullptr, *squared_ = nullptr, *weights_ = nullptr,
+         *scaled_ = nullptr, *gap_ = nullptr, *work_ = nullptr, *spare_ = nullptr, *term_ = nullptr,
+         *column_ = nullptr, *column_squared_ = nullptr, *factor_ = nullptr, *solution_ = nullptr,
+         *columns_ = nullptr;
     std::uint32_t* chosen_ = nullptr;
 };
 

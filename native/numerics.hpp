@@ -28,7 +28,7 @@ struct Limits<double> {
 
 template <>
 struct Limits<float> {
-    static constexpr float huge = 1e18f;
+    static constexpr float huge = 1e15f;
     static constexpr double inverse_residual = 5e-2;
 };
 
@@ -120,7 +120,7 @@ inline double log_positive(double x) {
 
 // ---- four lanes, in step
 
-#if defined(__GNUC__) || defined(__clang__)
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(SF2EL_PORTABLE_LANES)
 template <class Real>
 struct LanesOf {
     typedef Real type __attribute__((vector_size(4 * sizeof(Real))));

@@ -36,6 +36,7 @@ struct LearnerParams {
     Loss loss = Loss::logistic;
     Equations equations = Equations::gradient;
     Projection projection = Projection::exact;
+    bool keep_gram = true;  // false (pursuit only): kernels among kept rows are computed when needed
     bool manifold = true;
     bool cap = true;
     bool project_on_skip = false;
@@ -49,6 +50,9 @@ struct LearnerCounters {
     std::uint64_t clock = 0;            // rounds since the step size (re)started
     std::uint64_t rng = 0;
     std::uint64_t seen_by_kind[2] = {0, 0};
+    // A row's inclusion probability is decay[its kind] / its weight: what every
+    // lottery takes from all rows of a kind is taken here, once.
+    double decay[2] = {1.0, 1.0};
     std::uint64_t refreshes = 0;        // times the inverse was computed anew
     std::uint64_t left_out = 0;         // pivots left out in doing so
     double norm_bound = 0.0;            // ||f|| is at most this

@@ -63,7 +63,7 @@ public:
         double scale = 0.0;
         for (size_t i = 0; i < d; ++i) scale += normal_[packed_row(i) + i];
         scale /= double(d);
-        if (!(scale > 0.0)) {
+        if (!(scale > 1e-290)) {  // nothing to learn from, or squares that have underflown
             for (size_t i = 0; i < d * p_.to; ++i) matrix_[i] = 0.0;
             return;
         }
@@ -101,8 +101,19 @@ private:
         for (size_t i = 0; i < p_.from; ++i) from_sum_[i] /= count;
         for (size_t j = 0; j < p_.to; ++j) to_sum_[j] /= count;
         for (size_t i = 0; i < p_.from; ++i) {
-            for (size_t j = 0; j <= i; ++j) normal_[packed_row(i) + j] -= count * from_sum_[i] * from_sum_[j];
-            for (size_t j = 0; j < p_.to; ++j) matrix_[i * p_.to + j] -= count * from_sum_[i] * to_sum_[j];
+            // What is left of a feature that never varied is rounding, and must not be scaled up.
+            double& own = normal_[packed_row(i) + i];
+            const double spread = own - count * from_sum_[i] * from_sum_[i];
+            const bool varied = spread > 1e-12 * own;
+            for (size_t j = 0; j <= i; ++j) {
+                double& value = normal_[packed_row(i) + j];
+                const bool both = varied && normal_[packed_row(j) + j] > 0.0;
+                value = both ? value - count * from_sum_[i] * from_sum_[j] : 0.0;
+            }
+            for (size_t j = 0; j < p_.to; ++j) {
+                double& value = matrix_[i * p_.to + j];
+                value = varied ? value - count * from_sum_[i] * to_sum_[j] : 0.0;
+            }
         }
     }
 

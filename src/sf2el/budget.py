@@ -6,7 +6,7 @@ import re
 
 from sf2el.settings import LEAST_BUFFER, LearnerSettings
 
-COUNTER_BYTES = 88
+COUNTER_BYTES = 104
 """Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
 
 MOST_ROWS = 200
@@ -40,8 +40,8 @@ def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precisi
     """Return the bytes a learner keeps, working scratch apart: exactly what the compiled core allocates."""
     real = 8 if precision == "float64" else 4
     triangle = buffer_size * (buffer_size + 1) // 2
-    matrices = 2 if settings.projection == "exact" else 1
-    reals = buffer_size * dim + buffer_size + matrices * triangle
+    matrices = int(settings.keep_gram) + int(settings.projection == "exact")
+    reals = buffer_size * dim + 2 * buffer_size + matrices * triangle
     kinds = buffer_size if settings.sampling == "stratified" else 0
     return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
 

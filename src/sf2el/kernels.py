@@ -18,6 +18,9 @@ Array = npt.NDArray[np.floating]
 LARGEST = 1e100
 """Where kernel values saturate (float64)."""
 
+LARGEST_SINGLE = 1e15
+"""Where they saturate in float32."""
+
 SMALLEST_EXPONENT = -708.39
 """Below this ``exp`` is exactly 0: the last normal float64 lies at exp(-708.396...)."""
 
@@ -62,7 +65,7 @@ class Kernel(ABC):
 
 def saturate(values: Array) -> Array:
     """Clip kernel values to the range in which nothing downstream can overflow."""
-    largest = LARGEST if values.dtype == np.float64 else 1e18
+    largest = LARGEST if values.dtype == np.float64 else LARGEST_SINGLE
     return np.clip(values, -largest, largest)
 
 
@@ -80,7 +83,7 @@ class RBF(Kernel):
         _check_positive("gamma", self.gamma)
 
     def row(self, rows: Array, x: Array) -> Array:
-        return exp_or_zero(-self.gamma * squared_distances(rows, x))
+        return exp_or_zero(-within(self.gamma, rows) * squared_distances(rows, x))
 
     def gradient(self, x: Array, y: Array) -> Array:
         return -2.0 * self.gamma * (x - y) * self(x, y)
@@ -104,7 +107,7 @@ class Laplacian(Kernel):
         _check_positive("gamma", self.gamma)
 
     def row(self, rows: Array, x: Array) -> Array:
-        return exp_or_zero(-self.gamma * np.abs(rows - x).sum(axis=1))
+        return exp_or_zero(-within(self.gamma, rows) * np.abs(rows - x).sum(axis=1))
 
     def gradient(self, x: Array, y: Array) -> Array:
         return -self.gamma * np.sign(x - y) * self(x, y)
@@ -134,7 +137,7 @@ class Polynomial(Kernel):
             raise ValueError(f"offset must be between 0 and 1e100, not {self.offset!r}.")
 
     def row(self, rows: Array, x: Array) -> Array:
-        base = saturate(self.gamma * (rows @ x) + self.offset)
+        base = saturate(within(self.gamma, rows) * saturate(rows @ x) + within(self.offset, rows))
         # Multiplied out and saturated at each factor, so that no product overflows on the way.
         value = base
         for _ in range(self.degree - 1):
@@ -175,7 +178,7 @@ class Constant(Kernel):
         _check_positive("value", self.value)
 
     def row(self, rows: Array, x: Array) -> Array:
-        return np.full(len(rows), self.value, dtype=rows.dtype)
+        return np.full(len(rows), within(self.value, rows), dtype=rows.dtype)
 
     def gradient(self, x: Array, y: Array) -> Array:
         return np.zeros_like(x)
@@ -212,6 +215,12 @@ class Sum(Kernel):
     @property
     def constant_diagonal(self) -> bool:
         return all(part.constant_diagonal for part in self.parts)
+
+
+def within(value: float, rows: Array) -> np.floating:
+    """Return a parameter in the precision of the rows, within its range."""
+    largest = LARGEST if rows.dtype == np.float64 else LARGEST_SINGLE
+    return rows.dtype.type(min(value, largest))
 
 
 def squared_distances(rows: Array, x: Array) -> Array:

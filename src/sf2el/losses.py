@@ -40,9 +40,9 @@ LOSSES: dict[str, Loss] = {
         Loss("hinge", lambda f, y: max(0.0, 1.0 - y * f), lambda f, y: -y if y * f < 1.0 else 0.0),
         Loss(
             "squared_hinge",
-            lambda f, y: max(0.0, 1.0 - y * f) ** 2,
+            lambda f, y: max(0.0, 1.0 - y * f) * max(0.0, 1.0 - y * f),
             lambda f, y: -2.0 * y * max(0.0, 1.0 - y * f),
         ),
-        Loss("squared", lambda f, y: (f - y) ** 2, lambda f, y: 2.0 * (f - y)),
+        Loss("squared", lambda f, y: (f - y) * (f - y), lambda f, y: 2.0 * (f - y)),
     )
 }

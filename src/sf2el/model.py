@@ -120,6 +120,7 @@ class SF2EL:
         cap: bool = True,
         projection: Projection = "exact",
         pursuit_steps: int = 10,
+        keep_gram: bool = True,
         on_skip: OnSkip = "drop",
         sampling: Sampling = "reservoir",
         radius: float = 1e4,

@@ -52,6 +52,9 @@ class LearnerSettings:
         or ``"pursuit"`` (kernel matching pursuit with back-fitting).
     pursuit_steps
         Rows that one matching pursuit may use.
+    keep_gram
+        Whether the kernels among the buffer's rows are kept. Without them (matching pursuit only) they are
+        computed when needed: far less memory a row, more time.
     on_skip
         What happens to the coefficient of a row that the reservoir does not take: ``"drop"`` loses it,
         ``"project"`` spreads it over the buffer.
@@ -84,6 +87,7 @@ class LearnerSettings:
     cap: bool = True
     projection: Projection = "exact"
     pursuit_steps: int = 10
+    keep_gram: bool = True
     on_skip: OnSkip = "drop"
     sampling: Sampling = "reservoir"
     radius: float = 1e4
@@ -110,6 +114,8 @@ class LearnerSettings:
                 f"label_rate must be above 0 and at most 1, or None to estimate it, not {rate!r}."
             )
         check_whole("pursuit_steps", self.pursuit_steps, 1, 1000)
+        if not self.keep_gram and self.projection == "exact":
+            raise ValueError('keep_gram=False needs projection="pursuit": the exact one works on the Gram matrix.')
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ def learner(
     cap: bool,
     projection: str,
     pursuit_steps: int,
+    keep_gram: bool,
     on_skip: str,
     sampling: str,
     precision: str,

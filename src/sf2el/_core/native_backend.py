@@ -37,6 +37,7 @@ def Learner(
         cap=s.cap,
         projection=s.projection,
         pursuit_steps=s.pursuit_steps,
+        keep_gram=s.keep_gram,
         on_skip=s.on_skip,
         sampling=s.sampling,
         precision=precision,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import check_row, check_rows, check_same_length
 from sf2el.kernels import exp_or_zero
 
 Floats = npt.NDArray[np.float64]
@@ -25,15 +25,17 @@ class Hedge:
         """The rate in force; 0 stands for an infinite one (follow the leader)."""
         if self._eta > 0.0:
             return self._eta
-        return float(np.log(len(self.weights))) / self.gaps if self.gaps > 0.0 else 0.0
+        if not self.gaps > 0.0:
+            return 0.0
+        return min(float(np.log(len(self.weights))) / max(self.gaps, 1e-300), 1e100)
 
     def combine(self, scores: Floats) -> float:
         """Return the weighted score of the coming round."""
-        return float(self.weights @ check_rows(scores, len(self.weights)))
+        return float(self.weights @ check_row(scores, len(self.weights)))
 
     def update(self, risks: Floats) -> float:
         """Take the risks of a round; return the combination's risk, weighted as before the round."""
-        risks = check_rows(risks, len(self.weights))
+        risks = check_row(risks, len(self.weights))
         mixed = float(self.weights @ risks)
         eta = self.rate
         before = self._mix(eta)

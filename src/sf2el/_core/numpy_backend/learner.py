@@ -7,20 +7,41 @@ the additions inside a sum differs.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_labels, check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import check_labels, check_row, check_rows, check_same_length
 from sf2el._core.rng import SplitMix64
 from sf2el.budget import learner_bytes
-from sf2el.kernels import exp_or_zero, saturate, squared_distances
+from sf2el.kernels import LARGEST, LARGEST_SINGLE, exp_or_zero, saturate, squared_distances, within
 from sf2el.losses import LOSSES
 from sf2el.settings import LearnerSettings
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.floating]
+
+
+def _saturating(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what overflows become infinite in silence: it is clipped where it is used."""
+
+    @wraps(method)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return method(*args, **kwargs)
+
+    return quiet
+
+
+def _inverse(matrix: Array) -> Array:
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(matrix, hermitian=True)
+    return np.asarray(0.5 * (inverse + inverse.T))
 
 
 class Learner:
@@ -32,7 +53,7 @@ class Learner:
         self.settings, self.dim, self.capacity, self.precision = settings, dim, capacity, precision
         real = np.dtype(precision)
         self._real = real
-        self._huge = 1e100 if real == np.float64 else 1e18
+        self._huge = LARGEST if real == np.float64 else LARGEST_SINGLE
         # How far the kept inverse may drift from an inverse before it is computed anew.
         self._residual_limit = 1e-7 if real == np.float64 else 5e-2
         self._loss = LOSSES[settings.loss]
@@ -42,17 +63,22 @@ class Learner:
         self._gram: Array = np.zeros((0, 0), real)
         self._inverse: Array = np.zeros((0, 0), real)
         self._inverse_ready = False
+        # A row's inclusion probability is the decay of its kind over its weight.
+        self._weights: Array = np.zeros(0, real)
+        self._decay = [1.0, 1.0]
         self._kinds: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)  # 1: a labelled row's stratum
         self._seen_by_kind = [0, 0]
         self._seen = 0
         self._labels = 0
         self._clock = 0
+        self._incoming_weight = 1.0
 
     # -- predicting
 
+    @_saturating
     def predict(self, x: Floats) -> float:
         """Return the score f(x)."""
-        return self._score(self._kernel_row(self._own(check_rows(x, self.dim))))
+        return self._score(self._kernel_row(self._own(check_row(x, self.dim))))
 
     def predict_many(self, X: Floats) -> Floats:
         """Return the score of every row."""
@@ -60,10 +86,12 @@ class Learner:
 
     # -- learning
 
+    @_saturating
     def learn(self, x: Floats, y: float) -> tuple[float, float]:
         """Learn one row (y NaN: unlabelled); return its score and risk from before the update."""
-        return self._round(self._own(check_rows(x, self.dim)), float(check_labels(y)), frozen=False)
+        return self._round(self._own(check_row(x, self.dim)), float(check_labels(y)), frozen=False)
 
+    @_saturating
     def run(self, X: Floats, y: Floats, frozen: bool = False) -> tuple[Floats, Floats]:
         """Learn every row in turn; return the scores and the risks."""
         X, y = check_rows(X, self.dim), check_labels(y)
@@ -91,27 +119,30 @@ class Learner:
         if s.manifold:
             at_rows = np.clip(self._gram @ self._beta, -self._huge, self._huge)  # f(x_s)
             differences = at_rows - self._real.type(score)
-            weights = exp_or_zero(self._real.type(-s.graph_width) * squared_distances(self._rows, x))
+            weights = exp_or_zero(-within(s.graph_width, x) * squared_distances(self._rows, x))
             scales = self._inverse_inclusion()
-            with np.errstate(over="ignore"):
-                norm2 = abs(float(self._beta @ at_rows))
-                roughness = float((scales * weights) @ (differences * differences))
-                risk += self._finite(0.5 * s.ridge * norm2) + self._finite(s.smoothness * roughness)
+            norm2 = abs(float(self._beta @ at_rows))
+            roughness = float((scales * weights) @ (differences * differences))
+            risk += self._finite(0.5 * s.ridge * norm2) + self._finite(s.smoothness * roughness)
         if not frozen:
             tau = s.step / (self._clock + 1) ** 0.5
-            entering = self._draw_slot(kind)  # None: the row is skipped
+            entering, probability = self._draw_slot(kind)  # slot None: the row is skipped
             new = 0.0
             if s.manifold:
                 new = self._manifold_step(x, k, tau, differences, weights, scales, entering is None)
             if labelled:
                 if not s.manifold:
-                    self._beta *= self._real.type(1.0 - tau * s.ridge)
+                    self._beta *= self._real.type(self._finite(1.0 - tau * s.ridge))
                 new -= self._finite(tau * inverse_rate * self._finite(self._loss.derivative(score, y)))
             self._beta = self._clip(self._beta)
+            if entering is not None:
+                self._incoming_weight = self._decay[kind] / probability
             self._store(x, k, self._finite(new), entering, kind)
             if s.manifold or labelled or entering is not None:
                 self._into_ball()
             self._clock += 1
+        elif self._seen_by_kind[kind]:  # the buffer stands for one row more of this kind
+            self._decay[kind] *= self._seen_by_kind[kind] / (self._seen_by_kind[kind] + 1)
         self._seen += 1
         self._labels += int(labelled)
         self._seen_by_kind[kind] += 1
@@ -136,41 +167,53 @@ class Learner:
             q = float(base * ((scales * weights) @ apart))
             if q > 1.0:
                 base = self._real.type(base / q)
-        v = base * (scales * weights) * differences
+        v = self._clip(base * (scales * weights) * differences)
         if s.equations == "gradient":
             change = v
         elif s.equations == "printed" and skipped:
-            change = base * differences
+            change = self._clip(base * differences)
         else:
-            change = base * weights * differences
-        self._beta = self._real.type(1.0 - tau * s.ridge) * self._beta - change
+            change = self._clip(base * weights * differences)
+        self._beta = self._real.type(self._finite(1.0 - tau * s.ridge)) * self._beta - change
         return float(v.sum())
 
     def _inverse_inclusion(self) -> Array:
-        """Rows seen for each row kept, by stratum: the inverse of a row's inclusion probability."""
-        counts = np.bincount(self._kinds, minlength=2)
-        ratios = np.array(
-            [seen / max(int(kept), 1) for seen, kept in zip(self._seen_by_kind, counts, strict=True)]
-        )
-        return ratios[self._kinds].astype(self._real)
+        """As many rows as each row stands for: the inverse of its inclusion probability."""
+        boost = np.array([1.0 / decay for decay in self._decay]).astype(self._real)
+        return self._weights * boost[self._kinds]
 
     # -- the buffer
 
-    def _draw_slot(self, kind: int) -> int | None:
-        """Return the slot for a row of this kind (the first free one, or one to replace), None to skip it."""
+    def _draw_slot(self, kind: int) -> tuple[int | None, float]:
+        """Return the slot for a row of this kind and its probability of entering.
+
+        The slot is the first free one, or one to replace; None skips the row.
+        """
         n = len(self._beta)
         if n < self.capacity:
-            return n
-        if self.settings.sampling == "reservoir":
-            slot = self._rng.below(self._seen + 1)
-            return slot if slot < n else None
-        kept = int(np.count_nonzero(self._kinds == kind))
+            return n, 1.0
+        own = np.flatnonzero(self._kinds == kind)
         quota = self.capacity // 2 if kind else self.capacity - self.capacity // 2
-        if kept < quota:  # the other kind has borrowed slots: take one back
+        if self.settings.sampling == "stratified" and len(own) < quota:
+            # The other kind has borrowed slots: take one back.
             other = np.flatnonzero(self._kinds != kind)
-            return int(other[self._rng.below(len(other))])
-        place = self._rng.below(self._seen_by_kind[kind] + 1)
-        return int(np.flatnonzero(self._kinds == kind)[place]) if place < kept else None
+            self._take(1 - kind, 1.0 / len(other))
+            return int(other[self._rng.below(len(other))]), 1.0
+        rounds = self._seen_by_kind[kind] + 1
+        place = self._rng.below(rounds)
+        self._take(kind, 1.0 / rounds)
+        return (int(own[place]) if place < len(own) else None), len(own) / rounds
+
+    def _take(self, kind: int, loss: float) -> None:
+        """Take this share of the inclusion probability of every row of a kind."""
+        self._decay[kind] *= 1.0 - loss
+        if self._decay[kind] > 1e-6:
+            return
+        # Kept within the range of a float: what was taken moves to the rows.
+        taken = self._decay[kind] if self._decay[kind] > 0.0 else 1.0
+        mine = self._kinds == kind
+        self._weights[mine] = (self._weights[mine].astype(np.float64) / taken).astype(self._real)
+        self._decay[kind] = 1.0
 
     def _store(self, x: Array, k: Array, new: float, slot: int | None, kind: int) -> None:
         """Give the arriving row its place and its coefficient, projecting what has none."""
@@ -194,6 +237,7 @@ class Learner:
         self._rows = np.vstack([self._rows, x])
         self._beta = np.append(self._beta, self._real.type(new))
         self._kinds = np.append(self._kinds, np.uint8(kind))
+        self._weights = np.append(self._weights, self._real.type(self._incoming_weight))
         self._inverse_ready = False
 
     def _replace(self, slot: int, x: Array, k: Array, kind: int) -> None:
@@ -208,6 +252,7 @@ class Learner:
         self._gram[:, slot] = k
         self._rows[slot] = x
         self._kinds[slot] = kind
+        self._weights[slot] = self._incoming_weight
         if self._inverse_ready:
             column = self._inverse[:, slot]
             residual = self._gram @ column + self._jitter() * column
@@ -242,8 +287,7 @@ class Learner:
             return self._pursue(target)
         if not self._inverse_ready:
             gram = self._gram + self._jitter() * np.eye(len(self._beta), dtype=self._real)
-            self._inverse = np.linalg.inv(gram)
-            self._inverse = 0.5 * (self._inverse + self._inverse.T)
+            self._inverse = _inverse(gram)
             self._inverse_ready = True
         return self._clip(self._inverse @ target)
 
@@ -265,15 +309,17 @@ class Learner:
                 break
             chosen.append(best)
             block = self._gram[np.ix_(chosen, chosen)] + jitter * np.eye(len(chosen), dtype=self._real)
-            solution = np.linalg.solve(block, target[chosen])
+            try:
+                solution = np.linalg.solve(block, target[chosen])
+            except np.linalg.LinAlgError:  # nothing more can be told apart
+                break
             residual = target - self._gram[:, chosen] @ solution
             coefficients[:] = 0.0
             coefficients[chosen] = solution
         return self._clip(coefficients)
 
     def _into_ball(self) -> None:
-        with np.errstate(over="ignore"):
-            norm = abs(float(self._beta @ (self._gram @ self._beta))) ** 0.5
+        norm = abs(float(self._beta @ (self._gram @ self._beta))) ** 0.5
         if norm > self.settings.radius:
             self._beta = self._beta * self._real.type(self.settings.radius / norm)
 
@@ -309,7 +355,9 @@ class Learner:
         return {
             "rows": self._rows.copy(),
             "beta": self._beta.copy(),
-            "gram": self._gram.copy(),
+            "weights": self._weights.copy(),
+            "decay": tuple(self._decay),
+            "gram": self._gram.copy() if self.settings.keep_gram else None,
             "inverse": self._inverse.copy() if self._inverse_ready else None,
             "kinds": self._kinds.copy(),
             "seen_by_kind": tuple(self._seen_by_kind),
@@ -321,9 +369,16 @@ class Learner:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take over what ``state`` returned, of this backend or of the other."""
+        self._check_state(state)
         self._rows = np.array(state["rows"], self._real)
         self._beta = np.array(state["beta"], self._real)
-        self._gram = np.array(state["gram"], self._real)
+        self._weights = np.array(state["weights"], self._real)
+        self._decay = list(state["decay"])
+        if state["gram"] is not None:
+            self._gram = np.array(state["gram"], self._real)
+        else:  # it follows from the rows
+            self._gram = np.array([self._kernel_row(row) for row in self._rows], self._real)
+            self._gram = self._gram.reshape(len(self._rows), len(self._rows))
         self._inverse_ready = state["inverse"] is not None
         self._inverse = np.array(state["inverse"] if self._inverse_ready else np.zeros((0, 0)), self._real)
         self._kinds = np.array(state["kinds"], np.uint8)
@@ -331,6 +386,17 @@ class Learner:
         self._seen, self._labels = state["seen"], state["labels"]
         self._clock = state["clock"]
         self._rng.state = state["rng"]
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        n = len(state["beta"])
+        shapes = {"rows": (n, self.dim), "beta": (n,), "weights": (n,), "kinds": (n,), "gram": (n, n)}
+        fits = n <= self.capacity
+        for name, shape in (shapes | {"inverse": (n, n)}).items():
+            fits = fits and (state[name] is None or np.shape(state[name]) == shape)
+        if not fits:
+            raise ValueError("This state does not fit this learner: its sizes differ.")
+        if np.any(np.asarray(state["kinds"]) > int(self.settings.sampling == "stratified")):
+            raise ValueError("This state does not fit this learner: its kinds of rows differ.")
 
     def copy(self) -> Learner:
         """Return an independent copy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import check_row, check_rows, check_same_length
 from sf2el.kernels import LARGEST
 
 Floats = npt.NDArray[np.float64]
@@ -40,10 +40,16 @@ class RecoveryMap:
         if self._intercept:
             self._from_sum = self._from_sum / self.rows
             self._to_sum = self._to_sum / self.rows
+            before = np.diagonal(self._normal)
             self._normal = self._normal - self.rows * np.outer(self._from_sum, self._from_sum)
             self.matrix = self.matrix - self.rows * np.outer(self._from_sum, self._to_sum)
+            # What is left of a feature that never varied is rounding, and must not be scaled up.
+            constant = ~(np.diagonal(self._normal) > 1e-12 * before)
+            self._normal[constant, :] = 0.0
+            self._normal[:, constant] = 0.0
+            self.matrix[constant] = 0.0
         scale = float(np.trace(self._normal)) / self._from
-        if not scale > 0.0:
+        if not scale > 1e-290:  # nothing to learn from, or squares that have underflown
             self.matrix = np.zeros_like(self.matrix)
             return
         normal, cross = self._normal / scale, self.matrix / scale
@@ -66,10 +72,11 @@ class RecoveryMap:
 
     def recover_into(self, z: Floats, x: Floats) -> None:
         """Recover one row into ``x``."""
-        z = check_rows(z, self._from)
+        z = check_row(z, self._from)
         if self._intercept:
             z = z - self._from_sum
-        recovered = z @ self.matrix + (self._to_sum if self._intercept else 0.0)
+        with np.errstate(over="ignore"):  # what overflows is clipped
+            recovered = z @ self.matrix + (self._to_sum if self._intercept else 0.0)
         x[:] = np.clip(recovered, -LARGEST, LARGEST)
 
     def state(self) -> Floats:

@@ -12,9 +12,20 @@ Floats = npt.NDArray[np.float64]
 LARGEST_FEATURE = 1e100
 
 
+def check_row(row: Floats, dim: int) -> Floats:
+    """Return one row as float64, or raise ValueError before anything is changed."""
+    return _check(row, dim, 1)
+
+
 def check_rows(rows: Floats, dim: int) -> Floats:
-    """Return rows (one or many) as float64, or raise ValueError before anything is changed."""
+    """Return a table of rows as float64, or raise ValueError before anything is changed."""
+    return _check(rows, dim, 2)
+
+
+def _check(rows: Floats, dim: int, axes: int) -> Floats:
     rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != axes:
+        raise ValueError(f"Pass an array of {axes} dimensions here, not of {rows.ndim}.")
     if rows.shape[-1] != dim:
         raise ValueError(
             f"This row has {rows.shape[-1]} values, but this learner's space has {dim} features; "

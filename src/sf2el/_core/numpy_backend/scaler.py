@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_rows
+from sf2el._core.numpy_backend.rows import check_row, check_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,7 +21,7 @@ class Scaler:
 
     def scale_into(self, x: Floats, out: Floats, keep: bool) -> None:
         """Scale one row by the statistics with that row included; with ``keep`` it stays in them."""
-        x = check_rows(x, self._dim)
+        x = check_row(x, self._dim)
         count = self._count + 1.0
         ahead = x - self._mean
         mean = self._mean + ahead / count
