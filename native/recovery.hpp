@@ -79,7 +79,7 @@ public:
         for (size_t j = 0; j < p_.to; ++j) {
             for (size_t i = 0; i < d; ++i) scratch[i] = matrix_[i * p_.to + j];
             packed_times(normal_, scratch, scratch + d, d);
-            for (size_t i = 0; i < d; ++i) matrix_[i * p_.to + j] = scratch[d + i];
+            for (size_t i = 0; i < d; ++i) matrix_[i * p_.to + j] = bounded(scratch[d + i]);
         }
     }
 
@@ -95,6 +95,12 @@ public:
     }
 
 private:
+    // Within what a feature of at most 1e100 can be multiplied by.
+    static double bounded(double value) {
+        value = value < 1e200 ? value : 1e200;
+        return value > -1e200 ? value : -1e200;
+    }
+
     // Turns the sums into means and takes them out of the normal equations.
     void centre() {
         const double count = *count_;

@@ -337,6 +337,8 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        # A client that hangs up early is part of a test, and no reason to write to stderr.
+        self.http.handle_error = lambda *_: None
         self.base = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 

@@ -61,6 +61,7 @@ class RecoveryMap:
             kept = values > 1e-13 * self._from * values[-1]
             inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
             self.matrix = (vectors * inverse) @ (vectors.T @ cross)
+        self.matrix = np.clip(self.matrix, -1e200, 1e200)  # what a feature can be multiplied by
 
     def recover(self, Z: Floats) -> Floats:
         """Return what the old features would have read."""
