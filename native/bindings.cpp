@@ -471,6 +471,8 @@ Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t s
 
 NB_MODULE(_native, m) {
     m.doc() = "The compiled core of sf2el.";
+    // An interpreter that exits with models alive (in a REPL, in a test) is no leak worth a report.
+    nb::set_leak_warnings(false);
     m.def("wide_usable", &wide_usable);
     m.def("gather", &gather, "row"_a, "names"_a, "out"_a);
     m.def("exp_neg", [](double x) { return sf2el::exp_neg(x); }, "x"_a);

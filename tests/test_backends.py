@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,7 +120,9 @@ def variants(monkeypatch):
     def run(settings, precision, buffer):
         for variant in ("base", "wide"):
             monkeypatch.setenv("SF2EL_VARIANT", variant)
-            learner, *results = ran(backend("native"), settings, rounds=600, buffer=buffer, precision=precision)
+            learner, *results = ran(
+                backend("native"), settings, rounds=600, buffer=buffer, precision=precision
+            )
             yield learner.state(), results
 
     return run
@@ -311,7 +314,7 @@ def test_another_process_gives_the_same_bits(be):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
     assert answer.stdout.split() == [digest(be.NAME, name) for name in names]
 

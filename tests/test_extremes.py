@@ -19,7 +19,8 @@ POWERS = st.integers(-100, 100).map(lambda power: 10.0**power)
 POSITIVE = st.one_of(st.sampled_from([1e-100, 1e-3, 1.0, 1e3, 1e20, 1e50, 1e100]), POWERS)
 NOT_NEGATIVE = st.one_of(st.just(0.0), POSITIVE)
 VALUES = st.one_of(
-    st.sampled_from([0.0, 1.0, -1.0, 1e-100, 1e18, 1e19, -1e19, 1e50, 1e100, -1e100]), st.floats(-1e100, 1e100)
+    st.sampled_from([0.0, 1.0, -1.0, 1e-100, 1e18, 1e19, -1e19, 1e50, 1e100, -1e100]),
+    st.floats(-1e100, 1e100),
 )
 
 PLAIN_KERNELS = st.one_of(
@@ -29,7 +30,9 @@ PLAIN_KERNELS = st.one_of(
     st.just(Linear()),
     st.builds(Polynomial, degree=st.integers(1, 16), gamma=POSITIVE, offset=NOT_NEGATIVE),
 )
-SOME_KERNELS = st.one_of(PLAIN_KERNELS, st.tuples(PLAIN_KERNELS, PLAIN_KERNELS).map(lambda two: two[0] + two[1]))
+SOME_KERNELS = st.one_of(
+    PLAIN_KERNELS, st.tuples(PLAIN_KERNELS, PLAIN_KERNELS).map(lambda two: two[0] + two[1])
+)
 
 SETTINGS = st.builds(
     LearnerSettings,
@@ -89,9 +92,7 @@ def test_extreme_settings_and_rows_stay_finite_without_a_warning(be, precision, 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @given(learner_settings=SETTINGS, table=streams(values=st.floats(-3, 3)))
 @settings(max_examples=150)
-def test_extreme_settings_on_plain_rows_stay_finite_without_a_warning(
-    be, precision, learner_settings, table
-):
+def test_extreme_settings_on_plain_rows_stay_finite_without_a_warning(be, precision, learner_settings, table):
     assert_all_finite(be, learner_settings, *table, precision)
 
 

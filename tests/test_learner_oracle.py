@@ -5,6 +5,7 @@ Functions are compared, by their values, and not coefficients: a singular Gram m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -78,11 +79,14 @@ def test_the_cap_changes_the_step_and_not_the_risk_of_the_same_function():
 
 
 def assert_steps_follow_oracle(be, settings, rounds=50, buffer=7, seed=3, tolerance=1e-9):
-    """Run a stream, working out every round by hand from the learner's own state before it."""
+    """Run a stream, working out every round by hand from the learner's own state before it.
+
+    Returns, for every round after the first: whether it was labelled, q, and ||f|| / radius before the ball.
+    """
     X, y = stream(rounds, seed=seed)
     learner = be.Learner(settings, 3, buffer, 5, "float64")
     before = learner.state()
-    slots = []
+    slots, events = [], []
     for x, label in zip(X, y, strict=True):
         score, J = learner.learn(x, label)
         after = learner.state()
@@ -97,14 +101,17 @@ def assert_steps_follow_oracle(be, settings, rounds=50, buffer=7, seed=3, tolera
         assert_close(score, expected_score, abs(expected_score), tolerance)
         assert_close(J, expected_risk, abs(expected_risk), tolerance)
         points = np.vstack([after["rows"], PROBES])
-        expected = oracle.kept(settings, f, r, slot).at(points)
+        free = oracle.kept(replace(settings, radius=1e100), f, r, slot)
+        expected = oracle.into_ball(settings, free).at(points)
         scale = np.abs(oracle.stepped(settings, f, r, slot is None).at(points)).max()
         assert_close(oracle.Function.of_state(settings.kernel, after).at(points), expected, scale, tolerance)
         assert_close(learner.predict_many(points), expected, scale, tolerance)
+        events.append((r.labelled, oracle.overshoot(settings, f, r), free.norm() / settings.radius))
         before = after
     replaced = [slot for slot in slots if slot is not None and slot < buffer]
     assert len(replaced) > 5, "the stream must replace rows"
     assert len([slot for slot in slots[buffer:] if slot is None]) > 5, "the stream must skip rows"
+    return events
 
 
 @pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
@@ -133,9 +140,6 @@ def test_each_buffered_step_is_the_equations_on_one_more_representer(
         {"cap": True, "smoothness": 2.0},
         {"label_rate": 0.3},
         {"label_rate": 0.3, "sampling": "stratified", "cap": False, "smoothness": 0.01},
-        {"radius": 0.5},
-        {"radius": 0.5, "manifold": False},
-        {"radius": 0.5, "on_skip": "project", "projection": "pursuit"},
         {"manifold": False},
         {"manifold": False, "on_skip": "project", "sampling": "stratified"},
         {"manifold": False, "projection": "pursuit", "pursuit_steps": 2},
@@ -145,6 +149,8 @@ def test_each_buffered_step_is_the_equations_on_one_more_representer(
         {"ridge": 0.0, "smoothness": 0.0},
         {"jitter": 1e-6, "on_skip": "project"},
         {"jitter": 0.3},
+        {"projection": "pursuit", "pursuit_steps": 3, "keep_gram": False},
+        {"projection": "pursuit", "keep_gram": False, "on_skip": "project", "sampling": "stratified"},
     ],
     ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()),
 )
@@ -158,6 +164,48 @@ def test_each_buffered_step_is_right_for_every_kernel(be, kernel, on_skip):
     step = 0.02 if kernel in ("polynomial", "four") else 0.4
     settings = LearnerSettings(kernel=KERNELS[kernel], on_skip=on_skip, **(LIVELY | {"step": step}))
     assert_steps_follow_oracle(be, settings)
+
+
+@pytest.mark.parametrize("keep_gram", [True, False])
+@pytest.mark.parametrize("kernel", ["polynomial", "laplacian+linear", "four"])
+def test_each_buffered_pursuit_is_right_where_representers_differ_in_length(be, kernel, keep_gram):
+    settings = LearnerSettings(
+        kernel=KERNELS[kernel],
+        projection="pursuit",
+        pursuit_steps=2,
+        keep_gram=keep_gram,
+        on_skip="project",
+        **(LIVELY | {"step": 0.02}),
+    )
+    assert_steps_follow_oracle(be, settings)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "rbf+constant"])
+@pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
+def test_each_capped_step_is_right_for_every_kind_of_diagonal(be, kernel, sampling):
+    steep = LIVELY | {"smoothness": 3.0, "step": 0.02 if kernel == "polynomial" else 0.2}
+    settings = LearnerSettings(kernel=KERNELS[kernel], sampling=sampling, **steep)
+    overshoots = [q for _, q, _ in assert_steps_follow_oracle(be, settings)]
+    assert 5 < sum(q > 1.0 for q in overshoots) < len(overshoots)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"manifold": False},
+        {"on_skip": "project", "projection": "pursuit"},
+        {"cap": False, "smoothness": 1.0},
+        {"kernel": KERNELS["laplacian+linear"], "step": 0.1},
+    ],
+    ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()) or "default",
+)
+def test_each_step_ends_in_the_ball(be, changes):
+    settings = LearnerSettings(**(LIVELY | {"radius": 0.6} | changes))
+    events = assert_steps_follow_oracle(be, settings)
+    assert sum(1.0 < norm < 1.8 for _, _, norm in events) > 2, "the ball must be left by a little"
+    if not settings.cap:
+        assert any(not labelled and norm > 1.0 for labelled, _, norm in events)
 
 
 # -- the counters

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import oracle
 import pytest
@@ -84,7 +86,7 @@ def test_matching_pursuit_comes_nearer_with_every_row_it_may_use_and_ends_at_the
         assert np.count_nonzero(np.abs(got - wanted)[:-1] > 1e-12) <= steps
         distances.append(distance2(G, wanted - got))
     slack = settings.jitter * np.trace(G)
-    assert all(after <= before + slack for before, after in zip(distances, distances[1:], strict=False))
+    assert all(after <= before + slack for before, after in itertools.pairwise(distances))
     assert distances[0] > distances[-1] + 1e-6
     np.testing.assert_allclose(G @ got, G @ nearest, rtol=0.0, atol=1e-9 * np.abs(G @ wanted).max())
 
@@ -117,7 +119,10 @@ def assert_inverse_kept(be, settings, rows, rounds, buffer):
         learner.run(rows[start : start + chunk], y[start : start + chunk])
         state = learner.state()
         np.testing.assert_allclose(
-            state["gram"], [settings.kernel.row(state["rows"], x) for x in state["rows"]], rtol=1e-13, atol=1e-15
+            state["gram"],
+            [settings.kernel.row(state["rows"], x) for x in state["rows"]],
+            rtol=1e-13,
+            atol=1e-15,
         )
         if state["inverse"] is not None:
             checked += 1
@@ -134,6 +139,21 @@ def test_the_kept_inverse_stays_an_inverse(be, kernel, jitter):
     settings = LearnerSettings(kernel=KERNELS[kernel], jitter=jitter, step=0.1)
     X, _ = stream(rounds, seed=9)
     assert_inverse_kept(be, settings, X, rounds, buffer=20)
+
+
+def test_the_kept_inverse_is_updated_and_seldom_computed_anew(be, monkeypatch):
+    computed = []
+    monkeypatch.setattr(np.linalg, "inv", lambda matrix, inv=np.linalg.inv: computed.append(1) or inv(matrix))
+    X, y = stream(1_000, seed=9)
+    learner = be.Learner(LearnerSettings(), 3, 20, 3, "float64")
+    replaced = 0
+    for x, label in zip(X, y, strict=True):
+        before = learner.state()
+        learner.learn(x, label)
+        after = learner.state()
+        replaced += taken_slot(before, after) not in (None, len(before["beta"]))
+    assert replaced > 60
+    assert after.get("refreshes", len(computed)) == 1
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "laplacian+linear"])

@@ -80,7 +80,9 @@ def test_plain_least_squares_with_an_intercept(be):
     recovery = fitted(be, Z, X, ridge=0.0, intercept=True)
     solution = np.linalg.lstsq(np.column_stack([Z, np.ones(40)]), X, rcond=None)[0]
     new, _ = overlap(6, 5, 3, seed=1)
-    np.testing.assert_allclose(recovery.recover(new), np.column_stack([new, np.ones(6)]) @ solution, rtol=1e-8)
+    np.testing.assert_allclose(
+        recovery.recover(new), np.column_stack([new, np.ones(6)]) @ solution, rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -106,7 +108,9 @@ def test_large_and_small_values_are_mapped_as_their_scaled_copies(be, scales, ri
     to, back = scales
     plain, scaled = fitted(be, Z, X, ridge, intercept), fitted(be, Z * to, X * back, ridge, intercept)
     expected = plain.recover(Z)
-    np.testing.assert_allclose(scaled.recover(Z * to) / back, np.clip(expected, -1e100 / back, 1e100 / back), rtol=1e-6)
+    np.testing.assert_allclose(
+        scaled.recover(Z * to) / back, np.clip(expected, -1e100 / back, 1e100 / back), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -144,7 +148,9 @@ def test_with_an_intercept_features_that_never_vary_give_the_mean(be, value, rid
     rng = np.random.default_rng(5)
     X = rng.normal(size=(10, 2))
     recovery = fitted(be, np.full((10, 3), value), X, ridge, intercept=True)
-    np.testing.assert_allclose(recovery.recover(np.full((1, 3), value + 1.0)), X.mean(axis=0)[None, :], atol=1e-6)
+    np.testing.assert_allclose(
+        recovery.recover(np.full((1, 3), value + 1.0)), X.mean(axis=0)[None, :], atol=1e-6
+    )
 
 
 def test_with_an_intercept_a_large_offset_is_not_mistaken_for_structure(be):

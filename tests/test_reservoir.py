@@ -135,6 +135,47 @@ def test_stratified_is_uniform_within_each_kind(be, pattern):
             assert inclusion_p_value(counts[rows[kind]], streams, share[kind]) > FALSE_ALARM
 
 
+# -- the inclusion probabilities that are kept
+
+
+def inclusion(state):
+    """Each kept row's probability of being there."""
+    return np.array(state["decay"])[state["kinds"]] / state["weights"]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
+def test_the_kept_inclusion_probability_is_rows_kept_over_rows_seen(be, sampling, precision):
+    y = labels("uul" * 20 + "u" * 80 + "l" * 40)
+    learner = be.Learner(settings(sampling), 1, 7, 3, precision)
+    for i, label in enumerate(y):
+        learner.learn(np.array([float(i)]), label)
+        state = learner.state()
+        share = np.bincount(state["kinds"], minlength=2) / np.maximum(state["seen_by_kind"], 1)
+        np.testing.assert_allclose(inclusion(state), share[state["kinds"]], rtol=1e-6 if precision == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_inclusion_probabilities_survive_a_stream_longer_than_a_float_can_count(be, precision):
+    # The share that every row has lost is kept apart and, before it gets too small, moved to the rows.
+    learner = be.Learner(settings("stratified"), 1, 6, 3, precision)
+    learner.run(np.arange(40.0)[:, None], labels("ul" * 20))
+    state = learner.state()
+    state["weights"] = state["weights"] * np.where(state["kinds"] == 0, 1.2e-5, 1.0)
+    state["decay"] = (state["decay"][0] * 1.2e-5, state["decay"][1])
+    learner.set_state(state)
+    shares, decays = [], []
+    for i in range(200):
+        learner.learn(np.array([float(i)]), np.nan)
+        state = learner.state()
+        seen = np.array(state["seen_by_kind"])
+        shares.append(inclusion(state) * seen[state["kinds"]] / 3)
+        decays.append(state["decay"][0])
+    np.testing.assert_allclose(shares, 1.0, rtol=1e-4 if precision == "float32" else 1e-11)
+    assert min(decays) > 1e-6
+    assert max(decays) > 0.5, "the share must have been moved to the rows"
+
+
 # -- Theorem 2
 
 

@@ -104,7 +104,9 @@ def test_a_state_carries_a_scaler_on_to_the_bit(be):
     np.testing.assert_array_equal(second.scale_many(X[12:], True), expected_rows[12:])
 
 
-@pytest.mark.parametrize("bad", [np.zeros((2, 4)), np.array([[0.0, np.nan, 0.0]]), np.array([[0.0, np.inf, 0.0]])])
+@pytest.mark.parametrize(
+    "bad", [np.zeros((2, 4)), np.array([[0.0, np.nan, 0.0]]), np.array([[0.0, np.inf, 0.0]])]
+)
 def test_bad_rows_are_refused_with_the_state_unchanged(be, bad):
     scaler = be.Scaler(3)
     scaler.scale_many(np.arange(6.0).reshape(2, 3), True)

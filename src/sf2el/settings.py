@@ -115,7 +115,9 @@ class LearnerSettings:
             )
         check_whole("pursuit_steps", self.pursuit_steps, 1, 1000)
         if not self.keep_gram and self.projection == "exact":
-            raise ValueError('keep_gram=False needs projection="pursuit": the exact one works on the Gram matrix.')
+            raise ValueError(
+                'keep_gram=False needs projection="pursuit": the exact one works on the Gram matrix.'
+            )
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -180,7 +180,7 @@ class Learner:
     def _inverse_inclusion(self) -> Array:
         """As many rows as each row stands for: the inverse of its inclusion probability."""
         boost = np.array([1.0 / decay for decay in self._decay]).astype(self._real)
-        return self._weights * boost[self._kinds]
+        return np.asarray(self._weights * boost[self._kinds])
 
     # -- the buffer
 
