@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ GRAPH_WIDTH = 0.75
 
 Floats = npt.NDArray[np.float64]
 Job = Callable[[], object]
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def learner_settings(on_skip: str) -> LearnerSettings:
     )
 
 
-def fastest(jobs: dict[str, Callable[[], Job]], repeats: int = 7) -> dict[str, float]:
+def fastest(jobs: dict[K, Callable[[], Job]], repeats: int = 7) -> dict[K, float]:
     """Return the fewest seconds each job took.
 
     ``jobs`` maps a name to a function that prepares a job and returns it: only the job is timed. Jobs take

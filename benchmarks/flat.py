@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import resource
-import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from common import DIM, Row, learner_settings, main, slower, stream
+from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
 from sf2el._core import backend
 
 BUFFER = 60
 MARKS = (1_000, 10_000, 100_000, 1_000_000)
 WINDOW = 1_000
-REPEATS = 9
+REPEATS = 60
 CHUNK = 10_000
 MOST_TIME = 1.1
 MOST_MEMORY = 1.01
 
 
 def measure() -> list[Row]:
+    # Every window is timed on a copy that stands at the mark, so that a repeat is of the same rounds.
+    standing: dict[int, Any] = {}
     learner = backend("native").Learner(learner_settings("project"), DIM, BUFFER, 0)
     X, _, y = stream(CHUNK)
-    took: dict[int, float] = {}
     rss: dict[int, float] = {}
     nbytes: dict[int, float] = {}
     done = 0
@@ -32,15 +34,14 @@ def measure() -> list[Row]:
             learner.run(X[:n], y[:n])
             done += n
         rss[mark], nbytes[mark] = resident_mib(), learner.nbytes + learner.scratch_nbytes
-        # Every window is timed on a copy that stands at the mark, so that a repeat is of the same rounds.
-        best = float("inf")
-        for _ in range(REPEATS):
-            copy = learner.copy()
-            start = time.perf_counter()
-            copy.run(X[:WINDOW], y[:WINDOW])
-            best = min(best, time.perf_counter() - start)
-        took[mark] = best / WINDOW * 1e6
+        standing[mark] = learner.copy()
 
+    def window(mark: int) -> Any:
+        copy = standing[mark].copy()
+        return lambda: copy.run(X[:WINDOW], y[:WINDOW])
+
+    jobs = {mark: partial(window, mark) for mark in MARKS}
+    took = {mark: seconds / WINDOW * 1e6 for mark, seconds in fastest(jobs, REPEATS).items()}
     first, last = MARKS[0], MARKS[-1]
     early = f"round {first:,}"
     note = (

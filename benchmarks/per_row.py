@@ -10,7 +10,7 @@ from river import linear_model, preprocessing
 from sf2el import SF2EL
 from sf2el.kernels import RBF
 
-ROUNDS = 10_000
+ROUNDS = 5_000
 TARGET = 0.5
 
 
@@ -49,7 +49,7 @@ def measure() -> list[Row]:
             "every row": lambda: river(True),
             "labelled rows": lambda: river(False),
         },
-        7,
+        15,
     )
     us = {name: seconds / ROUNDS * 1e6 for name, seconds in took.items()}
     return [

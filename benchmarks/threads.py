@@ -11,7 +11,7 @@ from common import DIM, Row, fastest, learner_settings, main, slower, stream
 from sf2el._core import backend
 
 BUFFER = 60
-ROUNDS = 100_000
+ROUNDS = 20_000
 TARGET = 1.3
 
 
@@ -31,7 +31,7 @@ def measure() -> list[Row]:
 
         return job
 
-    took = fastest({"one": lambda: prepare(1), "two": lambda: prepare(2)}, 9)
+    took = fastest({"one": lambda: prepare(1), "two": lambda: prepare(2)}, 40)
     cores = len(os.sched_getaffinity(0))
     return [
         slower(

@@ -12,8 +12,8 @@
 //   period 3   new features only        the old learner goes on with recovered features,
 //                                       a new one starts from nothing, a hedge follows the better
 //
-// Everything lies in one block of bytes of fixed size. The power
-// fails once on the way: the old learner is written to "flash" and read back.
+// Everything lies in one block of bytes of fixed size. The power fails once on
+// the way: the old learner is written to "flash" and read back.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -131,7 +131,8 @@ private:
         const double inverse_rate = p_.label_rate > 0.0
                                         ? (1.0 / p_.label_rate < huge ? 1.0 / p_.label_rate : double(huge))
                                         : double(c_->seen + 1) / double(c_->labels + 1);
-        double risk = labelled ? limit(inverse_rate * limit(loss_value(p_.loss, f, y))) : 0.0;
+        const LossAt loss = labelled ? loss_at(p_.loss, f, y) : LossAt{0.0, 0.0};
+        double risk = limit(inverse_rate * limit(loss.value));
         if (p_.manifold) risk += regularisers(static_cast<Real>(f));
 
         if (!frozen) {
@@ -142,7 +143,7 @@ private:
             if (p_.manifold) coefficient = manifold_step(tau, own, slot == skipped);
             if (labelled) {
                 if (!p_.manifold) shrink(tau);
-                coefficient -= limit(tau * inverse_rate * limit(loss_derivative(p_.loss, f, y)));
+                coefficient -= limit(tau * inverse_rate * limit(loss.derivative));
             }
             const Real fresh = static_cast<Real>(limit(coefficient));
             c_->norm_bound += std::fabs(double(fresh)) * std::sqrt(double(own));
@@ -173,8 +174,11 @@ private:
             for (size_t s = 0; s < n; ++s) scaled_[s] = upweight_[s] * boost[kinds_[s]] * weights_[s];
         else
             for (size_t s = 0; s < n; ++s) scaled_[s] = upweight_[s] * boost[0] * weights_[s];
-        for (size_t s = 0; s < n; ++s) gap_[s] = gap_[s] - f;
-        for (size_t s = 0; s < n; ++s) work_[s] = gap_[s] * gap_[s];
+        for (size_t s = 0; s < n; ++s) {
+            const Real gap = gap_[s] - f;
+            gap_[s] = gap;
+            work_[s] = gap * gap;
+        }
         const double roughness = double(dot(scaled_, work_, n));
         return limit(0.5 * p_.ridge * norm2) + limit(p_.smoothness * roughness);
     }
@@ -186,9 +190,10 @@ private:
         Real base = static_cast<Real>(wide < huge ? wide : double(huge));
         if (p_.cap) {
             // K(x_s,x_s) - 2 K(x_s,x) + K(x,x): the squared distance of the two representers.
-            for (size_t s = 0; s < n; ++s) {
-                work_[s] = diagonal(s, own) - Real(2) * k_[s] + own;
-            }
+            if (fixed_diagonal_)
+                for (size_t s = 0; s < n; ++s) work_[s] = own - Real(2) * k_[s] + own;
+            else
+                for (size_t s = 0; s < n; ++s) work_[s] = diagonal(s, own) - Real(2) * k_[s] + own;
             const Real q = base * dot(scaled_, work_, n);
             if (q > Real(1)) base = base / q;
         }

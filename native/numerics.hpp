@@ -94,9 +94,12 @@ inline float exp_neg(float x) {
 
 // 2 atanh(s) for |s| <= 1/3, which is log((1 + s) / (1 - s)).
 inline double two_atanh(double s) {
+    constexpr double series[] = {1.0 / 37, 1.0 / 35, 1.0 / 33, 1.0 / 31, 1.0 / 29, 1.0 / 27, 1.0 / 25,
+                                 1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
+                                 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
     const double s2 = s * s;
     double sum = 0.0;
-    for (int k = 37; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
+    for (const double coefficient : series) sum = sum * s2 + coefficient;
     return 2.0 * s * sum;
 }
 
@@ -170,6 +173,15 @@ inline Real sum_lanes(const Lanes<Real>& v) {
     return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
+// The lanes of each of four, summed as by sum_lanes.
+template <class Real>
+inline Lanes<Real> sum_each(const Lanes<Real>& a, const Lanes<Real>& b, const Lanes<Real>& c,
+                            const Lanes<Real>& d) {
+    const Lanes<Real> first = {a[0], b[0], c[0], d[0]}, second = {a[1], b[1], c[1], d[1]},
+                      third = {a[2], b[2], c[2], d[2]}, fourth = {a[3], b[3], c[3], d[3]};
+    return (first + third) + (second + fourth);
+}
+
 template <class Real>
 inline Real dot(const Real* a, const Real* b, size_t n) {
     Lanes<Real> even = spread(Real(0)), odd = even;
@@ -224,12 +236,11 @@ inline void packed_times(const Real* a, const Real* x, Real* y, size_t n) {
             s3 = s3 + v3 * xj;
             store<Real>(y + j, load(y + j) + ((v0 * x0 + v1 * x1) + (v2 * x2 + v3 * x3)));
         }
-        const Real xi0 = x[i], xi1 = x[i + 1], xi2 = x[i + 2], xi3 = x[i + 3];
-        const Real a10 = r1[i], a20 = r2[i], a21 = r2[i + 1], a30 = r3[i], a31 = r3[i + 1], a32 = r3[i + 2];
-        y[i] = sum_lanes<Real>(s0) + ((r0[i] * xi0 + a10 * xi1) + (a20 * xi2 + a30 * xi3));
-        y[i + 1] = sum_lanes<Real>(s1) + ((a10 * xi0 + r1[i + 1] * xi1) + (a21 * xi2 + a31 * xi3));
-        y[i + 2] = sum_lanes<Real>(s2) + ((a20 * xi0 + a21 * xi1) + (r2[i + 2] * xi2 + a32 * xi3));
-        y[i + 3] = sum_lanes<Real>(s3) + ((a30 * xi0 + a31 * xi1) + (a32 * xi2 + r3[i + 3] * xi3));
+        // The block on the diagonal, column by column, and the four sums side by side.
+        const Lanes<Real> d0 = {r0[i], r1[i], r2[i], r3[i]}, d1 = {r1[i], r1[i + 1], r2[i + 1], r3[i + 1]},
+                          d2 = {r2[i], r2[i + 1], r2[i + 2], r3[i + 2]},
+                          d3 = {r3[i], r3[i + 1], r3[i + 2], r3[i + 3]};
+        store<Real>(y + i, sum_each<Real>(s0, s1, s2, s3) + ((d0 * x0 + d1 * x1) + (d2 * x2 + d3 * x3)));
     }
     for (; i < n; ++i) {
         const Real* row = a + packed_row(i);

@@ -183,7 +183,7 @@ def test_each_buffered_pursuit_is_right_where_representers_differ_in_length(be, 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "rbf+constant"])
 @pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
 def test_each_capped_step_is_right_for_every_kind_of_diagonal(be, kernel, sampling):
-    steep = LIVELY | {"smoothness": 3.0, "step": 0.02 if kernel == "polynomial" else 0.2}
+    steep = LIVELY | {"smoothness": 3.0, "step": 0.1 if kernel == "polynomial" else 0.2}
     settings = LearnerSettings(kernel=KERNELS[kernel], sampling=sampling, **steep)
     overshoots = [q for _, q, _ in assert_steps_follow_oracle(be, settings)]
     assert 5 < sum(q > 1.0 for q in overshoots) < len(overshoots)
@@ -195,17 +195,17 @@ def test_each_capped_step_is_right_for_every_kind_of_diagonal(be, kernel, sampli
         {},
         {"manifold": False},
         {"on_skip": "project", "projection": "pursuit"},
-        {"cap": False, "smoothness": 1.0},
+        {"cap": False, "smoothness": 10.0},
         {"kernel": KERNELS["laplacian+linear"], "step": 0.1},
     ],
     ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()) or "default",
 )
 def test_each_step_ends_in_the_ball(be, changes):
-    settings = LearnerSettings(**(LIVELY | {"radius": 0.6} | changes))
+    settings = LearnerSettings(**(LIVELY | {"radius": 0.2} | changes))
     events = assert_steps_follow_oracle(be, settings)
-    assert sum(1.0 < norm < 1.8 for _, _, norm in events) > 2, "the ball must be left by a little"
-    if not settings.cap:
-        assert any(not labelled and norm > 1.0 for labelled, _, norm in events)
+    assert sum(1.001 < norm < 1.8 for _, _, norm in events) > 2, "the ball must be left by a little"
+    if not settings.cap:  # an overshooting manifold step leaves it without a label
+        assert sum(not labelled and norm > 1.001 for labelled, _, norm in events) > 2
 
 
 # -- the counters

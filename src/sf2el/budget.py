@@ -60,7 +60,7 @@ def rows_that_fit(settings: LearnerSettings, dim: int, available: int) -> int:
     """Return the largest useful buffer of a learner within so many bytes; below ``LEAST_BUFFER`` none fits.
 
     >>> rows_that_fit(LearnerSettings(), 10, 32768)
-    58
+    57
     """
     rows = LEAST_BUFFER - 1
     while rows < MOST_ROWS and learner_bytes(settings, dim, rows + 1) <= available:
