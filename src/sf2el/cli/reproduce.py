@@ -126,20 +126,23 @@ def _print(result: Reproduction) -> None:
         table = Table(title=experiment.title, box=None, header_style="bold", title_justify="left")
         table.add_column("", no_wrap=True)
         for value in getattr(experiment, axis):
-            table.add_column(f"{value}", justify="right")
+            table.add_column(f"{value}".replace("FESL-Variant", "FESL-V."), justify="right", no_wrap=True)
         for dataset in experiment.datasets:
+            shown = f"{dataset} (sim.)" if result.datasets[dataset].simulated else dataset
             for method in experiment.methods if axis != "methods" else ("",):
                 cells = [
                     cell
                     for cell in result.cells[name]
                     if cell["dataset"] == dataset and method in ("", cell["method"])
                 ]
-                title = f"{dataset} {method}" if axis == "label_rates" else dataset
+                title = f"{shown} {method}" if axis == "label_rates" else shown
                 table.add_row(title, *(f"{cell['accuracy']['mean']:.3f}" for cell in cells))
                 if cells[0]["paper"]:
                     published = (f"{cell['paper']['mean']:.3f}" for cell in cells)
                     table.add_row("  published", *published, style="dim", end_section=True)
         console.print(table, highlight=False)
+    if any(dataset.simulated for dataset in result.datasets.values()):
+        click.echo("(sim.): simulated, since the paper's data could not be had.")
 
 
 def _axis(experiment: Experiment) -> str:
