@@ -152,7 +152,9 @@ def test_the_kept_inclusion_probability_is_rows_kept_over_rows_seen(be, sampling
         learner.learn(np.array([float(i)]), label)
         state = learner.state()
         share = np.bincount(state["kinds"], minlength=2) / np.maximum(state["seen_by_kind"], 1)
-        np.testing.assert_allclose(inclusion(state), share[state["kinds"]], rtol=1e-6 if precision == "float32" else 1e-12)
+        np.testing.assert_allclose(
+            inclusion(state), share[state["kinds"]], rtol=1e-6 if precision == "float32" else 1e-12
+        )
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
