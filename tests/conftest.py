@@ -5,7 +5,8 @@ from hypothesis import Phase, settings
 
 from sf2el._core import backend, native_available
 
-# The same examples every time: a failure seen once is seen again, and no run is lucky.
+# The same examples every time, for the same code and the same selection of tests: Hypothesis also draws on
+# the constants it finds in the modules that are loaded.
 settings.register_profile(
     "repeatable",
     derandomize=True,

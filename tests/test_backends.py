@@ -32,6 +32,14 @@ SWITCHES = {
     "no-MR,project": {"manifold": False, "on_skip": "project"},
     "pursuit": {"projection": "pursuit", "pursuit_steps": 4},
     "pursuit,project": {"projection": "pursuit", "pursuit_steps": 4, "on_skip": "project"},
+    "no-gram": {"projection": "pursuit", "pursuit_steps": 4, "keep_gram": False},
+    "no-gram,sum": {
+        "projection": "pursuit",
+        "keep_gram": False,
+        "kernel": KERNELS["laplacian+linear"],
+        "on_skip": "project",
+        "step": 0.1,
+    },
     "stratified": {"sampling": "stratified"},
     "stratified,project": {"sampling": "stratified", "on_skip": "project", "label_rate": 0.4},
     "given-rate": {"label_rate": 0.4},
@@ -170,6 +178,24 @@ def test_single_precision_backends_come_close_to_each_other(name):
     np.testing.assert_allclose(*results, rtol=0, atol=2e-3 * np.abs(results[0][0]).max())
 
 
+# -- the Gram matrix kept or not
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "four"])
+def test_without_the_gram_matrix_the_function_is_the_same(be, kernel):
+    common = {"kernel": KERNELS[kernel], "projection": "pursuit", "pursuit_steps": 4, "step": 0.05}
+    kept, *kept_results = ran(be, LearnerSettings(**common))
+    computed, *results = ran(be, LearnerSettings(keep_gram=False, **common))
+    np.testing.assert_allclose(results, kept_results, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(computed.state()["rows"], kept.state()["rows"])
+    assert computed.state()["gram"] is None
+
+
+def test_the_exact_projection_needs_the_gram_matrix():
+    with pytest.raises(ValueError, match='keep_gram=False needs projection="pursuit"'):
+        LearnerSettings(keep_gram=False)
+
+
 # -- many rows against one, copies, states
 
 
@@ -259,10 +285,11 @@ def test_a_state_is_a_copy(be):
         lambda state: {**state, "beta": state["beta"][:-1].copy()},
         lambda state: {**state, "gram": state["gram"][:-1].copy()},
         lambda state: {**state, "inverse": state["inverse"][:-1].copy()},
+        lambda state: {**state, "weights": state["weights"][:-1].copy()},
         lambda state: {**state, "kinds": state["kinds"][:-1].copy()},
         lambda state: {**state, "kinds": state["kinds"] + 1},
     ],
-    ids=["rows", "beta", "gram", "inverse", "kinds", "kind"],
+    ids=["rows", "beta", "gram", "inverse", "weights", "kinds", "kind"],
 )
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(be, spoil):
     learner, *_ = ran(be, switched("best"))

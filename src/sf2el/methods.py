@@ -25,7 +25,7 @@ import numpy.typing as npt
 from sf2el.hedge import Hedge, Regret
 from sf2el.learner import Learner, learner_seed
 from sf2el.recovery import RecoveryMap
-from sf2el.settings import LearnerSettings, check_buffer_size
+from sf2el.settings import LearnerSettings, Precision, check_buffer_size
 from sf2el.streams import TwoSpaceStream
 
 Floats = npt.NDArray[np.float64]
@@ -74,6 +74,8 @@ class Setup:
         Whether the new space's learner already trains on the overlap's rows.
     eta
         The hedge's rate; None takes AdaHedge, ``"theory"`` the paper's sqrt(ln 2 / T2).
+    precision
+        ``"float64"`` or ``"float32"``: how the learners keep their numbers.
     """
 
     old: LearnerSettings
@@ -84,6 +86,7 @@ class Setup:
     map_intercept: bool = False
     train_in_overlap: bool = False
     eta: float | Literal["theory"] | None = "theory"
+    precision: Precision = "float64"
 
     def __post_init__(self) -> None:
         check_buffer_size(self.buffer_size)
@@ -174,6 +177,7 @@ def _run_experts(
             dim=dim,
             buffer_size=setup.buffer_size,
             seed=learner_seed(seed, space),
+            precision=setup.precision,
             backend=backend,
         )
 
