@@ -88,14 +88,14 @@ def assert_all_finite(be, learner_settings, rows, y, precision):
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @given(learner_settings=SETTINGS, table=streams())
-@settings(max_examples=250)
+@settings(max_examples=150)
 def test_extreme_settings_and_rows_stay_finite_without_a_warning(be, precision, learner_settings, table):
     assert_all_finite(be, learner_settings, *table, precision)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @given(learner_settings=SETTINGS, table=streams(values=st.floats(-3, 3)))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_extreme_settings_on_plain_rows_stay_finite_without_a_warning(be, precision, learner_settings, table):
     assert_all_finite(be, learner_settings, *table, precision)
 
@@ -103,14 +103,14 @@ def test_extreme_settings_on_plain_rows_stay_finite_without_a_warning(be, precis
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("kernel", [RBF(1.0), Linear(), Polynomial(degree=3), RBF(1.0) + Linear()], ids=repr)
 @given(table=streams())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_extreme_rows_under_plain_settings_stay_finite_without_a_warning(be, precision, kernel, table):
     assert_all_finite(be, LearnerSettings(kernel=kernel), *table, precision)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @given(learner_settings=SETTINGS, table=streams())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_without_a_label_the_function_stays_zero_under_any_settings(be, precision, learner_settings, table):
     rows, _ = table
     learner = be.Learner(learner_settings, rows.shape[1], 4, 1, precision)
@@ -122,7 +122,7 @@ def test_without_a_label_the_function_stays_zero_under_any_settings(be, precisio
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @given(learner_settings=SETTINGS, table=streams())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_without_regularisers_an_unlabelled_round_has_no_risk_under_any_settings(
     be, precision, learner_settings, table
 ):

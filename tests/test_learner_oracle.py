@@ -17,7 +17,7 @@ from sf2el.kernels import RBF
 from sf2el.settings import LearnerSettings
 
 LIVELY = {"graph_width": 0.5, "ridge": 0.02, "smoothness": 0.05, "step": 0.4}
-PROBES = np.random.default_rng(99).normal(size=(6, 3))
+PROBES = np.random.default_rng(99).normal(size=(4, 3))
 
 
 def assert_close(actual, expected, scale, tolerance):
@@ -45,8 +45,8 @@ def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(be, kernel, l
     settings = LearnerSettings(
         kernel=KERNELS[kernel], loss=loss, cap=cap, manifold=manifold, **(LIVELY | {"step": step})
     )
-    X, y, scores, risks, values = unbuffered(settings, 24, 1)
-    learner = be.Learner(settings, 3, 24, 0, "float64")
+    X, y, scores, risks, values = unbuffered(settings, 20, 1)
+    learner = be.Learner(settings, 3, 20, 0, "float64")
     learned = np.array([learner.learn(*each) for each in zip(X, y, strict=True)]).T
     assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
     assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
@@ -57,8 +57,8 @@ def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(be, kernel, l
 @pytest.mark.parametrize("equations", ["printed", "printed-weighted"])
 def test_while_every_row_is_kept_the_printed_equations_are_the_gradient(be, equations):
     settings = LearnerSettings(equations=equations, **LIVELY)
-    X, y, scores, risks, _ = unbuffered(LearnerSettings(**LIVELY), 24, 1)
-    learned = be.Learner(settings, 3, 24, 0, "float64").run(X, y)
+    X, y, scores, risks, _ = unbuffered(LearnerSettings(**LIVELY), 20, 1)
+    learned = be.Learner(settings, 3, 20, 0, "float64").run(X, y)
     assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
     assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
 
@@ -78,7 +78,7 @@ def test_the_cap_changes_the_step_and_not_the_risk_of_the_same_function():
 # -- a buffer
 
 
-def assert_steps_follow_oracle(be, settings, rounds=50, buffer=7, seed=3, tolerance=1e-9):
+def assert_steps_follow_oracle(be, settings, rounds=45, buffer=7, seed=3, tolerance=1e-9):
     """Run a stream, working out every round by hand from the learner's own state before it.
 
     Returns, for every round after the first: whether it was labelled, q, and ||f|| / radius before the ball.
@@ -103,8 +103,7 @@ def assert_steps_follow_oracle(be, settings, rounds=50, buffer=7, seed=3, tolera
         points = np.vstack([after["rows"], PROBES])
         free = oracle.kept(replace(settings, radius=1e100), f, r, slot)
         expected = oracle.into_ball(settings, free).at(points)
-        scale = np.abs(oracle.stepped(settings, f, r, slot is None).at(points)).max()
-        assert_close(oracle.Function.of_state(settings.kernel, after).at(points), expected, scale, tolerance)
+        scale = max(np.abs(expected).max(), *map(abs, free.beta))
         assert_close(learner.predict_many(points), expected, scale, tolerance)
         events.append((r.labelled, oracle.overshoot(settings, f, r), free.norm() / settings.radius))
         before = after

@@ -46,7 +46,7 @@ def inclusion_p_value(counts, streams, size):
 
 
 def many(be, streams):
-    return streams if be.NAME == "native" else streams // 10
+    return streams if be.NAME == "native" else streams // 20
 
 
 @pytest.mark.parametrize(("buffer", "rounds"), [(2, 9), (5, 12), (8, 40)])

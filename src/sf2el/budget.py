@@ -1,16 +1,20 @@
-"""Memory in bytes: reading a budget, counting what a learner keeps, finding the rows that fit."""
+"""Memory in bytes: reading a budget, and counting what each part of a model keeps."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterable
 
-from sf2el.settings import LEAST_BUFFER, LearnerSettings
+from sf2el.settings import LearnerSettings
 
 COUNTER_BYTES = 104
 """Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
 
-MOST_ROWS = 200
-"""Beyond this many rows a buffer costs time and was not seen to gain accuracy."""
+LABEL_BYTES = 2 * 64
+"""Room for the two labels, as text or numbers of up to 64 bytes."""
+
+MODEL_BYTES = 64
+"""Counters, budget and seed of a model."""
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2}
 
@@ -56,16 +60,14 @@ def map_bytes(new_dim: int, old_dim: int) -> int:
     return 8 * (new_dim * old_dim + new_dim + old_dim + new_dim * (new_dim + 1) // 2 + 1)
 
 
-def rows_that_fit(settings: LearnerSettings, dim: int, available: int) -> int:
-    """Return the largest useful buffer of a learner within so many bytes; below ``LEAST_BUFFER`` none fits.
+def hedge_bytes(experts: int) -> int:
+    """Return the bytes of the weights and of what their regret is checked with."""
+    return 8 * (2 * experts + 4)
 
-    >>> rows_that_fit(LearnerSettings(), 10, 32768)
-    57
-    """
-    rows = LEAST_BUFFER - 1
-    while rows < MOST_ROWS and learner_bytes(settings, dim, rows + 1) <= available:
-        rows += 1
-    return rows
+
+def names_bytes(names: Iterable[Hashable]) -> int:
+    """Return the bytes of feature names, as UTF-8 text."""
+    return sum(len(str(name).encode()) for name in names)
 
 
 def _round_up(size: int) -> int:

@@ -1,17 +1,49 @@
-"""What happened to the features, told to the user."""
+"""What happened to the features and to the memory, told to the user."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-KEPT = 32
+import numpy as np
+
+MOST_KEPT = 32
+EVENT_BYTES = 32
+
+TEXTS = (
+    "first space: {0:g} features",
+    "overlap: {0:g} new features beside the {1:g} current ones",
+    "swap to {0:g} features; the old features are recovered by a map from {1:g} rows",
+    "swap to {0:g} features; the new learner starts alone: no row had both spaces",
+    "swap to {0:g} features; the new learner starts alone: the budget has no room for a map",
+    "the budget has no room for the vanished space: its learner and its map were dropped",
+    "the budget has no room for a map: the next space will start alone",
+    "budget {0:g} bytes",
+    "buffers of {0:g} rows (current) and {1:g} rows (recovered), matrices kept, float64",
+    "buffers of {0:g} rows (current) and {1:g} rows (recovered), no matrices, float64",
+    "buffers of {0:g} rows (current) and {1:g} rows (recovered), no matrices, float32",
+    "a smaller buffer: the {0:g}-row learner's function moved by {1:.3g} in norm",
+)
+(
+    FIRST_SPACE,
+    OVERLAP,
+    SWAP_RECOVERED,
+    SWAP_NO_OVERLAP,
+    SWAP_NO_ROOM,
+    DROPPED_RECOVERED,
+    DROPPED_MAP,
+    NEW_BUDGET,
+    BUFFERS,
+    _,
+    _,
+    MOVED,
+) = range(len(TEXTS))
+"""Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to the features: the row (from 0) and what it was."""
+    """Something that happened: the row (from 0) and what it was."""
 
     row: int
     text: str
@@ -25,23 +57,34 @@ class Events(NamedTuple):
 
 
 class EventLog:
-    """The last 32 events, and a count of all.
+    """The last events as numbers, 32 bytes each, and a count of all.
 
     >>> log = EventLog()
-    >>> log.add(7, "swap")
+    >>> log.add(7, OVERLAP, 3, 2)
     >>> log.told()
-    Events(last=(Event(row=7, text='swap'),), total=1)
+    Events(last=(Event(row=7, text='overlap: 3 new features beside the 2 current ones'),), total=1)
     """
 
-    def __init__(self) -> None:
-        self._last: deque[Event] = deque(maxlen=KEPT)
-        self._total = 0
+    def __init__(self, kept: int = MOST_KEPT) -> None:
+        self._slots = np.zeros((kept, 4))
+        self.total = 0
 
-    def add(self, row: int, text: str) -> None:
+    def add(self, row: int, kind: int, first: float = 0.0, second: float = 0.0) -> None:
         """Record an event."""
-        self._last.append(Event(row, text))
-        self._total += 1
+        self._slots[self.total % len(self._slots)] = (row, kind, first, second)
+        self.total += 1
 
     def told(self) -> Events:
-        """Return the log."""
-        return Events(tuple(self._last), self._total)
+        """Return the log, oldest first."""
+        count = len(self._slots)
+        places = [i % count for i in range(max(self.total - count, 0), self.total)]
+        last = tuple(
+            Event(int(row), TEXTS[int(kind)].format(first, second))
+            for row, kind, first, second in self._slots[places].tolist()
+        )
+        return Events(last, self.total)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the log."""
+        return int(self._slots.nbytes)

@@ -10,6 +10,9 @@ import numpy as np
 from sf2el.losses import sigmoid
 
 Label = str | int
+LABEL_ROOM = 64
+"""Bytes of text that a label may have."""
+
 UNLABELLED = float("nan")
 
 
@@ -76,6 +79,8 @@ def _plain(label: Any) -> Label | None:
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return None
     if isinstance(label, str):
+        if len(label.encode()) > LABEL_ROOM:
+            raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {len(label.encode())}.")
         return str(label)
     if isinstance(label, (bool, int, np.bool_, np.integer)):
         return int(label)

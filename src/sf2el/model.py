@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import _core
-from sf2el.budget import parse_budget
+from sf2el import _core, events
+from sf2el.budget import LABEL_BYTES, MODEL_BYTES, parse_budget
 from sf2el.events import EventLog, Events
 from sf2el.kernels import RBF, Kernel
 from sf2el.labels import BinaryLabels, Label
+from sf2el.plan import check_least, events_kept
 from sf2el.settings import (
     Equations,
     LearnerSettings,
@@ -25,7 +26,7 @@ from sf2el.settings import (
     check_whole,
 )
 from sf2el.spaces import Names, Period, Spaces, ordered, read_row
-from sf2el.stage import Recipe, Rounds, Stage
+from sf2el.stage import Recipe, Rounds, Space, Stage, Told
 from sf2el.tables import Table, labels_of, table_of
 
 Floats = npt.NDArray[np.float64]
@@ -88,7 +89,6 @@ class SF2EL:
         recipe = Recipe(
             settings=settings,
             buffer_size=None,
-            budget=parse_budget(budget),
             scaled=True,
             restart=False,
             map_ridge=1e-3,
@@ -98,7 +98,7 @@ class SF2EL:
             seed=seed,
             backend=backend,
         )
-        self._start(recipe, classes)
+        self._start(recipe, classes, parse_budget(budget))
 
     @classmethod
     def paper(
@@ -171,7 +171,6 @@ class SF2EL:
         recipe = Recipe(
             settings=settings,
             buffer_size=buffer_size,
-            budget=None,
             scaled=scaled,
             restart=restart,
             map_ridge=map_ridge,
@@ -185,14 +184,17 @@ class SF2EL:
         model._start(recipe, classes)
         return model
 
-    def _start(self, recipe: Recipe, classes: Sequence[Any] | None) -> None:
+    def _start(self, recipe: Recipe, classes: Sequence[Any] | None, budget: int | None = None) -> None:
         check_whole("seed", recipe.seed, 0, (1 << 64) - 1)
+        if budget is not None:
+            check_least(recipe.settings, budget)
         self._gather = _core.backend(recipe.backend).gather
         self._recipe = recipe
         self._labels = BinaryLabels(classes)
         self._stage: Stage | None = None
         self._preview: tuple[int, Stage] | None = None
-        self._events = EventLog()
+        self._budget = budget
+        self._events = EventLog(events_kept(budget))
         self._rows_seen = 0
 
     # -- predicting
@@ -317,28 +319,83 @@ class SF2EL:
     def _learn_table(self, table: Table, targets: Floats) -> Rounds:
         """Learn rows that all have the same features."""
         if self._stage is None:
-            self._stage = Stage.first(table.names, self._recipe)
-            self._record(f"first space: {len(table.names)} features")
+            first = Stage(Space(table.names, self._recipe), self._recipe, 0)
+            told = first.fit(self._stage_budget())
+            self._stage = first
+            self._record([(events.FIRST_SPACE, first.current.dim, 0.0), *told])
         stage = self._stage
         period, names = self._spaces(stage).period(table.names)
         if period is Period.SWAP:
-            self._stage = stage.swapped(names)
-            told = "the new learner starts alone: no row had both spaces"
-            if self._stage.recovered is not None:
-                told = f"the old features are recovered by a map from {int(stage.psi.rows)} rows"
-            self._record(f"swap to {len(names)} features; {told}")
-            rounds = self._stage.run(table.columns(names), targets)
+            rounds = self._swap(names).run(table.columns(names), targets)
         elif period is Period.OVERLAP:
             if stage.upcoming is None:
-                stage.open_overlap(names)
-                self._record(
-                    f"overlap: {len(names)} new features beside the {stage.current.dim} current ones"
-                )
+                told = stage.open_overlap(names, self._stage_budget())
+                self._record([(events.OVERLAP, len(names), stage.current.dim), *told])
             rounds = stage.run_overlap(table.columns(stage.current.names), table.columns(names), targets)
         else:
             rounds = stage.run(table.columns(names), targets)
         self._rows_seen += len(table.rows)
         return rounds
+
+    def _swap(self, names: Names) -> Stage:
+        """Go on with the space that follows."""
+        before = self._stage
+        assert before is not None
+        stage = before.swapped(names)
+        told = stage.fit(self._stage_budget())
+        if stage.recovered is not None:
+            self._record([(events.SWAP_RECOVERED, len(names), before.psi.rows), *told])
+        else:
+            overlapped = before.upcoming is not None
+            kind = events.SWAP_NO_ROOM if overlapped else events.SWAP_NO_OVERLAP
+            self._record([(kind, len(names), 0.0), *told])
+        self._stage = stage
+        return stage
+
+    # -- memory
+
+    def set_budget(self, budget: int | str) -> None:
+        """Change the bytes the model may use, at once.
+
+        With fewer, buffers keep a uniform subsample of their rows and the projection of their function onto
+        it; how far the function moved is told by ``events()``. With more, slots open.
+
+        Examples
+        --------
+        >>> model = SF2EL(budget="64KiB")
+        >>> for t in range(200):
+        ...     model.learn_one({"a": t % 7, "b": t % 5}, t % 2)
+        >>> model.set_budget("4KiB")
+        >>> model.memory_usage() <= 4096
+        True
+        """
+        if self._budget is None:
+            raise ValueError("SF2EL.paper has a fixed buffer_size; only SF2EL(budget=...) has a budget.")
+        size = parse_budget(budget)
+        check_least(self._recipe.settings, size)
+        told: Told = []
+        if self._stage is not None:
+            told = self._stage.fit(size - self._own_bytes())
+        self._budget = size
+        self._record([(events.NEW_BUDGET, size, 0.0), *told])
+
+    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
+        """Return the bytes of everything the model keeps; by part with ``detail``.
+
+        Working scratch (one block a thread, whatever the number of models) and the Python objects around
+        the numbers are not in it.
+        """
+        parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
+        if self._stage is not None:
+            parts |= self._stage.nbytes()
+        parts |= {"events": self._events.nbytes, "labels": LABEL_BYTES, "counters": MODEL_BYTES}
+        return parts if detail else sum(parts.values())
+
+    def _own_bytes(self) -> int:
+        return self._events.nbytes + LABEL_BYTES + MODEL_BYTES
+
+    def _stage_budget(self) -> int | None:
+        return None if self._budget is None else self._budget - self._own_bytes()
 
     # -- looking inside
 
@@ -358,20 +415,9 @@ class SF2EL:
         """Return what happened to the features: the last 32 events, and how many there were."""
         return self._events.told()
 
-    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
-        """Return the bytes of all that grows with rows, features or experts; by part with ``detail``."""
-        parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
-        if self._stage is not None:
-            parts |= self._stage.nbytes()
-            spaces = self._spaces(self._stage)
-            parts["names"] = sum(len(str(name).encode()) for name in spaces.current + (spaces.upcoming or ()))
-        return parts if detail else sum(parts.values())
-
     def __repr__(self) -> str:
         recipe = self._recipe
-        size = (
-            f"budget={recipe.budget}" if recipe.buffer_size is None else f"buffer_size={recipe.buffer_size}"
-        )
+        size = f"buffer_size={recipe.buffer_size}" if self._budget is None else f"budget={self._budget}"
         return f"{type(self).__name__}({size}, seed={recipe.seed}, rows={self._rows_seen})"
 
     # -- small things
@@ -382,8 +428,9 @@ class SF2EL:
     def _current_names(self) -> Names | None:
         return None if self._stage is None else self._stage.current.names
 
-    def _record(self, text: str) -> None:
-        self._events.add(self._rows_seen, text)
+    def _record(self, told: Told) -> None:
+        for kind, first, second in told:
+            self._events.add(self._rows_seen, kind, first, second)
 
 
 def _roles(stage: Stage) -> tuple[str, ...]:

@@ -8,23 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import _core
-from sf2el.budget import learner_bytes, map_bytes, rows_that_fit, scaler_bytes
+from sf2el import _core, events
+from sf2el.budget import hedge_bytes, map_bytes, names_bytes, scaler_bytes
 from sf2el.hedge import Hedge
 from sf2el.learner import learner_seed
+from sf2el.plan import FORMS, Shape, least_bytes, plan
+from sf2el.resize import resize
 from sf2el.settings import LEAST_BUFFER, LearnerSettings
 from sf2el.spaces import Names
 
 Floats = npt.NDArray[np.float64]
+Told = list[tuple[int, float, float]]
+"""Events: kind and two numbers each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How learners, maps and hedges of a model are made."""
+    """How learners, maps and hedges of a model are made. Without a buffer size the budget decides on rows."""
 
     settings: LearnerSettings
-    buffer_size: int | None  # None: as many rows as the budget allows
-    budget: int | None
+    buffer_size: int | None
     scaled: bool
     restart: bool
     map_ridge: float
@@ -34,18 +37,9 @@ class Recipe:
     seed: int
     backend: str | None
 
-    def rows_for(self, dim: int, available: int | None) -> int:
-        """Return the buffer size of a new learner, within the bytes that are left."""
-        if self.buffer_size is not None or available is None:
-            return self.buffer_size or LEAST_BUFFER
-        rows = rows_that_fit(self.settings, dim, available)
-        if rows < LEAST_BUFFER:
-            least = learner_bytes(self.settings, dim, LEAST_BUFFER) - available + (self.budget or 0)
-            raise ValueError(
-                f"A learner of {LEAST_BUFFER} rows on {dim} features does not fit the budget of "
-                f"{self.budget} bytes; give at least {least}."
-            )
-        return rows
+    def shape(self, rows: int) -> Shape:
+        """Return the shape of a learner with matrices and float64."""
+        return Shape(self.settings, "float64", rows)
 
 
 class Rounds(NamedTuple):
@@ -58,25 +52,42 @@ class Rounds(NamedTuple):
     weights: Floats
 
 
+class Seat:
+    """A learner and the shape it is kept in."""
+
+    def __init__(self, dim: int, shape: Shape, recipe: Recipe, index: int) -> None:
+        self.dim, self.shape = dim, shape
+        seed = learner_seed(recipe.seed, index)
+        core = _core.backend(recipe.backend)
+        self.core: Any = core.Learner(shape.settings, dim, shape.rows, seed, shape.precision)
+
+    def refit(self, shape: Shape, backend: str | None) -> float:
+        """Move the learner to another shape; return how far its function moved."""
+        if shape == self.shape:
+            return 0.0
+        self.core, error = resize(
+            self.core, shape.settings, self.dim, shape.rows, precision=shape.precision, backend=backend
+        )
+        self.shape = shape
+        return error
+
+
 class Space:
     """A feature space: its names in order, its scaling, and its learner once it has one."""
 
     def __init__(self, names: Names, recipe: Recipe) -> None:
-        self.names = names
-        self.dim = len(names)
-        core = _core.backend(recipe.backend)
-        self.scaler: Any = core.Scaler(self.dim) if recipe.scaled else None
-        self.learner: Any = None
+        self.names, self.dim = names, len(names)
+        self.scaler: Any = _core.backend(recipe.backend).Scaler(self.dim) if recipe.scaled else None
+        self.seat: Seat | None = None
         self.row: Floats = np.empty(self.dim)
         self._scaled: Floats = np.empty(self.dim)
+        self.nbytes = names_bytes(names) + (scaler_bytes(self.dim) if recipe.scaled else 0)
 
-    def start_learner(self, recipe: Recipe, index: int, available: int | None) -> None:
-        """Give the ``index``-th space of a stream its learner."""
-        rows = recipe.rows_for(self.dim, available)
-        core = _core.backend(recipe.backend)
-        self.learner = core.Learner(
-            recipe.settings, self.dim, rows, learner_seed(recipe.seed, index), "float64"
-        )
+    @property
+    def learner(self) -> Any:
+        """The compiled learner."""
+        assert self.seat is not None
+        return self.seat.core
 
     def view(self, row: Floats, keep: bool) -> Floats:
         """Return a row as the learner sees it; with ``keep`` it enters the running statistics."""
@@ -89,20 +100,19 @@ class Space:
         """Return rows as the learner sees them, each entering the running statistics."""
         return rows if self.scaler is None else np.asarray(self.scaler.scale_many(rows, True))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the learner and the statistics."""
-        scaler = 0 if self.scaler is None else scaler_bytes(self.dim)
-        return scaler + (0 if self.learner is None else int(self.learner.nbytes))
-
 
 class Recovered:
     """The vanished space: its learner, and the map that recovers its rows from the current ones."""
 
-    def __init__(self, learner: Any, psi: Any, new_dim: int, old_dim: int) -> None:
-        self.learner, self.psi = learner, psi
-        self.nbytes = map_bytes(new_dim, old_dim) + int(learner.nbytes)
-        self._row: Floats = np.empty(old_dim)
+    def __init__(self, seat: Seat, psi: Any, new_dim: int) -> None:
+        self.seat, self.psi = seat, psi
+        self.map_nbytes = map_bytes(new_dim, seat.dim)
+        self._row: Floats = np.empty(seat.dim)
+
+    @property
+    def learner(self) -> Any:
+        """The compiled learner."""
+        return self.seat.core
 
     def view(self, row: Floats) -> Floats:
         """Return what the vanished features would have read."""
@@ -113,28 +123,22 @@ class Recovered:
 class Stage:
     """The learners in force in one feature space, from its first row to its last."""
 
-    def __init__(self, names: Names, recipe: Recipe, index: int) -> None:
+    def __init__(self, space: Space, recipe: Recipe, index: int) -> None:
         self.recipe, self.index = recipe, index
-        self.current = Space(names, recipe)
+        self.current = space
         self.recovered: Recovered | None = None
         self.hedge = Hedge(1, backend=recipe.backend)
         self.upcoming: Space | None = None
-        self.psi: Any = None
-        self.rows_seen = 0
-
-    @classmethod
-    def first(cls, names: Names, recipe: Recipe) -> Stage:
-        """Return the stage of a stream's first space; half the budget is kept for the next space."""
-        stage = cls(names, recipe, 0)
-        half = None if recipe.budget is None else (recipe.budget - stage._between_bytes(len(names))) // 2
-        stage.current.start_learner(recipe, 0, half)
-        return stage
+        self.psi: Any = None  # being fitted on the overlap; None where the budget has no room for it
+        if space.seat is None:
+            # Two rows, until the budget says more.
+            space.seat = Seat(space.dim, recipe.shape(recipe.buffer_size or LEAST_BUFFER), recipe, index)
 
     # -- one row
 
-    def scores(self, row: Floats, keep: bool = False) -> Floats:
+    def scores(self, row: Floats) -> Floats:
         """Return each expert's score of a row of the current space."""
-        view = self.current.view(row, keep)
+        view = self.current.view(row, False)
         own = self.current.learner.predict(view)
         if self.recovered is None:
             return np.array([own])
@@ -149,22 +153,17 @@ class Stage:
     def learn(self, row: Floats, y: float) -> None:
         """Learn one row of the current space."""
         view = self.current.view(row, True)
-        if self.recovered is None:
-            _, risk = self.current.learner.learn(view, y)
-            risks = np.array([risk])
-        else:
-            _, old_risk = self.recovered.learner.learn(self.recovered.view(view), y)
-            _, risk = self.current.learner.learn(view, y)
-            risks = np.array([old_risk, risk])
-        self.hedge.core.update(risks)
-        self.rows_seen += 1
+        risks = []
+        if self.recovered is not None:
+            risks.append(self.recovered.learner.learn(self.recovered.view(view), y)[1])
+        risks.append(self.current.learner.learn(view, y)[1])
+        self.hedge.core.update(np.array(risks))
 
     # -- many rows
 
     def run(self, rows: Floats, y: Floats) -> Rounds:
         """Predict and learn rows of the current space: the loop of ``learn``, bit for bit."""
-        views = self.current.view_many(rows)
-        return self._run_views(views, y)
+        return self._run_views(self.current.view_many(rows), y)
 
     def _run_views(self, views: Floats, y: Floats) -> Rounds:
         runs = []
@@ -174,54 +173,53 @@ class Stage:
         expert_scores = np.column_stack([scores for scores, _ in runs])
         expert_risks = np.column_stack([risks for _, risks in runs])
         scores, risks, weights = self.hedge.run(expert_scores, expert_risks)
-        self.rows_seen += len(views)
         return Rounds(scores, risks, expert_scores, expert_risks, weights)
 
     # -- the overlap and the swap
 
-    def open_overlap(self, names: Names) -> None:
+    def open_overlap(self, names: Names, budget: int | None) -> Told:
         """Begin to learn the map from a space that has appeared beside the current one."""
-        upcoming = Space(names, self.recipe)
-        if self.recipe.train_in_overlap:
-            upcoming.start_learner(self.recipe, self.index + 1, self._left_for(upcoming))
-        else:
-            self._check_next(upcoming)
-        self.upcoming = upcoming
-        self.psi = self._new_map(upcoming.dim)
+        self.upcoming = Space(names, self.recipe)
+        if self.recipe.train_in_overlap and self.recipe.buffer_size is not None:
+            shape = self.recipe.shape(self.recipe.buffer_size)
+            self.upcoming.seat = Seat(self.upcoming.dim, shape, self.recipe, self.index + 1)
+        self.psi = self._new_map(self.upcoming.dim)
+        try:
+            return self.fit(budget)
+        except ValueError:
+            self.upcoming = self.psi = None
+            raise
 
     def run_overlap(self, rows: Floats, new_rows: Floats, y: Floats) -> Rounds:
         """Predict and learn rows that have both spaces, and fit the map on them."""
         assert self.upcoming is not None
         views, new_views = self.current.view_many(rows), self.upcoming.view_many(new_rows)
-        self.psi.observe(new_views, views)
-        if self.upcoming.learner is not None:
+        if self.psi is not None:
+            self.psi.observe(new_views, views)
+        if self.upcoming.seat is not None:
             self.upcoming.learner.run(new_views, y)
         return self._run_views(views, y)
 
     def swapped(self, names: Names, *, preview: bool = False) -> Stage:
-        """Return the stage that follows when the current features vanish.
+        """Return the stage that follows when the current features vanish, its buffers not yet fitted.
 
         ``preview`` leaves this stage usable: it is how a row is predicted before it is learned.
         """
-        stage = Stage(names, self.recipe, self.index + 1)
-        if self.upcoming is None:  # no row had both spaces: the new learner starts alone
-            left = (
-                None if self.recipe.budget is None else self.recipe.budget - stage._between_bytes(len(names))
-            )
-            stage.current.start_learner(self.recipe, stage.index, left)
+        space = Space(names, self.recipe)
+        if self.upcoming is not None:
+            space.scaler = self.upcoming.scaler
+            space.seat = self.upcoming.seat
+        stage = Stage(space, self.recipe, self.index + 1)
+        if self.psi is None:
             return stage
-        stage.current = self.upcoming
-        if stage.current.learner is None:
-            stage.current = Space(names, self.recipe)
-            stage.current.scaler = self.upcoming.scaler
-            stage.current.start_learner(self.recipe, stage.index, self._left_for(self.upcoming))
-        psi = self._new_map(self.upcoming.dim)
+        psi = self._new_map(space.dim)
         psi.set_state(self.psi.state())
         psi.solve()
-        if self.recipe.restart and not preview:
-            self.current.learner.restart()
-        stage.recovered = Recovered(self.current.learner, psi, self.upcoming.dim, self.current.dim)
+        assert self.current.seat is not None
+        stage.recovered = Recovered(self.current.seat, psi, space.dim)
         stage.hedge = Hedge(2, eta=self.recipe.eta, backend=self.recipe.backend)
+        if self.recipe.restart and not preview:
+            stage.recovered.learner.restart()
         return stage
 
     def _new_map(self, new_dim: int) -> Any:
@@ -231,32 +229,76 @@ class Stage:
 
     # -- bytes
 
-    def nbytes(self) -> dict[str, int]:
-        """Return the bytes of learners, maps, scalers and weights."""
-        spaces = [space for space in (self.current, self.upcoming) if space is not None]
-        learners = [space.learner for space in spaces if space.learner is not None]
-        maps = 0
-        if self.recovered is not None:
-            learners.append(self.recovered.learner)
-            maps += self.recovered.nbytes - int(self.recovered.learner.nbytes)
+    def fit(self, budget: int | None) -> Told:
+        """Give every learner the shape that the budget allows; drop what it has no room for.
+
+        ``budget`` is what the stage may use in all; None leaves the buffers as they are. Raises
+        ValueError, with nothing changed, if not even a learner of two rows fits.
+        """
+        if budget is None:
+            return []
+        told: Told = []
+        found = None
+        for recovered, psi in self._choices():
+            dims = [self.current.dim] if recovered is None else [recovered.seat.dim, self.current.dim]
+            found = plan(self.recipe.settings, dims, budget - self._fixed_bytes(recovered, psi))
+            if found is not None:
+                break
+        if found is None:
+            least = self._fixed_bytes(None, None) + least_bytes(self.recipe.settings, [self.current.dim])
+            raise ValueError(
+                f"A learner of {LEAST_BUFFER} rows on {self.current.dim} features does not fit the budget; "
+                f"give at least {least - budget} bytes more."
+            )
+        if recovered is not self.recovered:
+            told.append((events.DROPPED_RECOVERED, 0.0, 0.0))
+            self.recovered, self.hedge = None, Hedge(1, backend=self.recipe.backend)
+        if psi is not self.psi:
+            told.append((events.DROPPED_MAP, 0.0, 0.0))
+            self.psi = None
+        return told + self._apply(*found)
+
+    def _choices(self) -> list[tuple[Recovered | None, Any]]:
+        """Return what to keep beside the current learner, the most first."""
+        choices = [(self.recovered, self.psi), (None, self.psi), (None, None)]
+        return [choice for i, choice in enumerate(choices) if choice not in choices[:i]]
+
+    def _apply(self, form: Any, shapes: list[Shape]) -> Told:
+        seats = [self.current.seat] if self.recovered is None else [self.recovered.seat, self.current.seat]
+        told: Told = []
+        changed = False
+        for seat, shape in zip(seats, shapes, strict=True):
+            assert seat is not None
+            changed = changed or seat.shape != shape
+            error = seat.refit(shape, self.recipe.backend)
+            if error > 0.0:
+                told.append((events.MOVED, shape.rows, error))
+        if changed:
+            rows = (shapes[-1].rows, shapes[0].rows if self.recovered else 0)
+            told.insert(0, (events.BUFFERS + FORMS.index(form), *rows))
+        return told
+
+    def _fixed_bytes(self, recovered: Recovered | None, psi: Any) -> int:
+        """Bytes of everything but the learners."""
+        size = self.current.nbytes + hedge_bytes(1 if recovered is None else 2)
+        size += 0 if recovered is None else recovered.map_nbytes
         if self.upcoming is not None:
+            size += self.upcoming.nbytes
+            size += 0 if psi is None else map_bytes(self.upcoming.dim, self.current.dim)
+        return size
+
+    def nbytes(self) -> dict[str, int]:
+        """Return the bytes of what the stage keeps, by part."""
+        seats = [self.current.seat, self.upcoming.seat if self.upcoming else None]
+        seats.append(self.recovered.seat if self.recovered else None)
+        spaces = [space for space in (self.current, self.upcoming) if space is not None]
+        maps = 0 if self.recovered is None else self.recovered.map_nbytes
+        if self.upcoming is not None and self.psi is not None:
             maps += map_bytes(self.upcoming.dim, self.current.dim)
         return {
-            "learners": sum(int(learner.nbytes) for learner in learners),
+            "learners": sum(int(seat.core.nbytes) for seat in seats if seat is not None),
             "maps": maps,
             "scalers": sum(scaler_bytes(space.dim) for space in spaces if space.scaler is not None),
-            "weights": 8 * (2 * self.hedge.experts + 4),
+            "weights": hedge_bytes(self.hedge.experts),
+            "names": sum(names_bytes(space.names) for space in spaces),
         }
-
-    def _between_bytes(self, dim: int) -> int:
-        """Bytes that two spaces of ``dim`` features need besides their learners."""
-        return 2 * scaler_bytes(dim) + 2 * map_bytes(dim, dim) + 128
-
-    def _left_for(self, upcoming: Space) -> int | None:
-        if self.recipe.budget is None:
-            return None
-        between = self._between_bytes(max(upcoming.dim, self.current.dim))
-        return self.recipe.budget - int(self.current.learner.nbytes) - between
-
-    def _check_next(self, upcoming: Space) -> None:
-        self.recipe.rows_for(upcoming.dim, self._left_for(upcoming))

@@ -1,0 +1,121 @@
+"""The best use of the bytes there are: how learners keep their numbers, and how many rows each has.
+
+Three ways of keeping a learner, in the order in which they give way as the budget shrinks:
+
+1. the Gram matrix and its inverse, in float64: fastest, but a row costs 8 (d + 2 + b) bytes;
+2. no matrix, in float64: kernels among the rows are computed when needed;
+3. no matrix, in float32.
+
+A way is taken if it leaves every learner ``ENOUGH_ROWS`` rows; else the next. On the paper's datasets more
+rows without matrices were as good as or better than fewer rows with them, at every budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sf2el.budget import LABEL_BYTES, MODEL_BYTES, hedge_bytes, learner_bytes, scaler_bytes
+from sf2el.events import EVENT_BYTES, MOST_KEPT
+from sf2el.settings import LEAST_BUFFER, MOST_BUFFER, LearnerSettings, Precision
+
+ENOUGH_ROWS = 48
+
+
+class Form(NamedTuple):
+    """A way of keeping a learner's numbers."""
+
+    text: str
+    matrices: bool
+    precision: Precision
+
+    def applied(self, settings: LearnerSettings) -> LearnerSettings:
+        """Return the settings of a learner kept this way."""
+        if self.matrices:
+            return settings
+        return replace(settings, projection="pursuit", keep_gram=False)
+
+
+FORMS = (
+    Form("matrices kept, float64", True, "float64"),
+    Form("no matrices, float64", False, "float64"),
+    Form("no matrices, float32", False, "float32"),
+)
+LEANEST = FORMS[-1]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How one learner is kept: its settings, its precision and its rows."""
+
+    settings: LearnerSettings
+    precision: Precision
+    rows: int
+
+    def nbytes(self, dim: int) -> int:
+        """Return the bytes of a learner of this shape."""
+        return learner_bytes(self.settings, dim, self.rows, self.precision)
+
+
+def least_bytes(settings: LearnerSettings, dims: Sequence[int]) -> int:
+    """Return the bytes below which learners on these numbers of features do not fit at all."""
+    lean = LEANEST.applied(settings)
+    return sum(learner_bytes(lean, dim, LEAST_BUFFER, LEANEST.precision) for dim in dims)
+
+
+def plan(settings: LearnerSettings, dims: Sequence[int], available: int) -> tuple[Form, list[Shape]] | None:
+    """Return how learners on these numbers of features are best kept in so many bytes, None if they cannot.
+
+    The learners share the bytes alike; less than the cost of one more row of the last is left over.
+
+    >>> form, shapes = plan(LearnerSettings(), [10], 65536)
+    >>> form.text, shapes[0].rows
+    ('matrices kept, float64', 84)
+    >>> form, shapes = plan(LearnerSettings(), [10, 7], 4096)
+    >>> form.text, [shape.rows for shape in shapes]
+    ('no matrices, float32', [40, 54])
+    """
+    for form in FORMS:
+        shapes = _shapes(settings, form, dims, available)
+        enough = ENOUGH_ROWS if form is not LEANEST else LEAST_BUFFER
+        if all(shape.rows >= enough for shape in shapes):
+            return form, shapes
+    return None
+
+
+def _shapes(settings: LearnerSettings, form: Form, dims: Sequence[int], available: int) -> list[Shape]:
+    applied, left, shapes = form.applied(settings), available, []
+    for place, dim in enumerate(dims):
+        rows = _rows_that_fit(applied, form.precision, dim, left // (len(dims) - place))
+        shapes.append(Shape(applied, form.precision, rows))
+        left -= shapes[-1].nbytes(dim)
+    return shapes
+
+
+def _rows_that_fit(settings: LearnerSettings, precision: Precision, dim: int, available: int) -> int:
+    low, high = 0, MOST_BUFFER
+    while low < high:
+        middle = (low + high + 1) // 2
+        if learner_bytes(settings, dim, middle, precision) <= available:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def events_kept(budget: int | None) -> int:
+    """Return how many events a model remembers: 32, and fewer where they would take too much of the budget.
+
+    >>> events_kept(None), events_kept(65536), events_kept(2048)
+    (32, 32, 4)
+    """
+    return MOST_KEPT if budget is None else max(1, min(MOST_KEPT, budget // 512))
+
+
+def check_least(settings: LearnerSettings, budget: int) -> None:
+    """Raise ValueError if a budget cannot hold the smallest model there is: one feature, two rows."""
+    least = LABEL_BYTES + MODEL_BYTES + EVENT_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
+    least += least_bytes(settings, [1])
+    if budget < least:
+        raise ValueError(f"A budget of {budget} bytes can hold no model; the least is {least} bytes.")
