@@ -2,7 +2,10 @@
 // beta_s K(x_s, .), moved each round by one step down the gradient of
 //
 //   J = c loss(f(x), y) + (ridge / 2) ||f||^2
-//     + smoothness * (seen / n) * sum_s w_s (f(x_s) - f(x))^2 .
+//     + smoothness * sum_s u_s w_s (f(x_s) - f(x))^2 ,
+//
+// where u_s is the inverse of row s's inclusion probability: seen / n for a
+// reservoir of fixed size, by stratum where there are two.
 //
 // It allocates nothing: all that it keeps lies in a block the caller gives, and
 // can be copied with it. A second block is scratch, with no meaning between two
@@ -133,7 +136,7 @@ private:
                                         : double(c_->seen + 1) / double(c_->labels + 1);
         const LossAt loss = labelled ? loss_at(p_.loss, f, y) : LossAt{0.0, 0.0};
         double risk = limit(inverse_rate * limit(loss.value));
-        if (p_.manifold) risk += regularisers(static_cast<Real>(f));
+        if (p_.manifold) risk = limit(risk + regularisers(static_cast<Real>(f)));
 
         if (!frozen) {
             const double tau = p_.step / std::sqrt(double(c_->clock + 1));

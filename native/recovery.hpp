@@ -20,11 +20,6 @@ public:
     static size_t reals(const RecoveryParams& p) {
         return size_t(p.from) * p.to + p.from + p.to + packed_size(p.from) + 1;
     }
-    // What is still needed once the map is solved: the matrix and the offsets.
-    static size_t solved_reals(const RecoveryParams& p) {
-        return size_t(p.from) * p.to + (p.intercept ? p.from + p.to : 0);
-    }
-
     RecoveryMap(const RecoveryParams& p, double* block) : p_(p) {
         matrix_ = block;
         from_sum_ = matrix_ + size_t(p.from) * p.to;

@@ -188,14 +188,11 @@ def test_terminal_gets_a_bar():
 def test_doctor_tells_versions_core_and_how_to_install_extras(monkeypatch):
     monkeypatch.delenv("SF2EL_DATA", raising=False)
     present = import_module("sf2el.cli.doctor").find_spec
-    monkeypatch.setattr("sf2el.cli.doctor.find_spec", lambda name: name != "polars" and present(name))
+    monkeypatch.setattr("sf2el.cli.doctor.find_spec", lambda name: name != "matplotlib" and present(name))
     result = invoke("doctor")
     assert result.exit_code == 0
     assert f"sf2el         {version('sf2el')}\n" in result.output
-    assert (
-        'polars        not installed (Parquet and large CSV files): pip install "sf2el[data]"'
-        in result.output
-    )
+    assert 'matplotlib    not installed (figures and HTML pages): pip install "sf2el[plot]"' in result.output
     assert f"numpy         {version('numpy')}\n" in result.output
     if native_available():
         assert "compiled core wide variant" in result.output or "compiled core base variant" in result.output
@@ -204,7 +201,7 @@ def test_doctor_tells_versions_core_and_how_to_install_extras(monkeypatch):
 def test_doctor_json_holds_every_extra(monkeypatch, tmp_path):
     monkeypatch.setenv("SF2EL_DATA", str(tmp_path))
     found = json.loads(invoke("doctor", "--json").output)
-    assert set(found["extras"]) == {"matplotlib", "polars", "river", "sklearn"}
+    assert set(found["extras"]) == {"matplotlib"}
     assert found["extras"]["matplotlib"]["install"] == 'pip install "sf2el[plot]"'
     assert found["compiled_core"]["built"] is native_available()
     assert (found["data_folder"], found["problems"]) == (str(tmp_path), [])

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sf2el import RBF, SF2EL, Hedge, LearnerSettings
+from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear
 from sf2el.datasets import swiss_stream
+from sf2el.kernels import Sum
 from sf2el.methods import Setup, run_methods
 
 BACKENDS = ("native", "numpy")
@@ -379,3 +380,74 @@ def test_same_seed_same_bits_and_another_seed_others(backend):
         for model in models:
             model.learn_one(x, y)
     assert state_of(models[0]) == state_of(models[1]) != state_of(models[2])
+
+
+def test_a_row_too_large_for_the_budget_in_the_middle_of_a_frame_changes_nothing(backend):
+    model = SF2EL(budget=2500, backend=backend)
+    columns = [f"f{i}" for i in range(120)]
+    rows = np.full((20, 120), np.nan)
+    rows[:10, :2] = 1.0
+    rows[10:] = 2.0
+    with pytest.raises(ValueError, match=r"give at least \d+"):
+        model.learn_many(Frame(columns, rows), ["x"] * 20)
+    assert (model.events().total, model.predict_one({"f0": 1.0})) == (0, None)
+    least = 0
+    try:
+        model.learn_many(Frame(columns, rows))
+    except ValueError as error:
+        least = int(str(error).split()[-1].rstrip("."))
+    SF2EL(budget=least, backend=backend).learn_many(Frame(columns, rows))
+    with pytest.raises(ValueError, match="at least"):
+        SF2EL(budget=least - 1, backend=backend).learn_many(Frame(columns, rows))
+
+
+def test_the_largest_risks_pass_through_the_hedge(backend):
+    model = SF2EL.paper(buffer_size=5, kernel=Linear(), loss="squared", radius=1e100, backend=backend)
+    for value in (1e98, -1e98, 1e98, 3.0):
+        model.learn_one({"a": value}, value > 0)
+    assert np.isfinite(list(model.risk().values())).all()
+
+
+def test_nested_sums_are_the_same_kernel_in_both_backends():
+    rows = np.array([[0.0], [0.5], [1.0]])
+    nested = Sum((RBF(1.0) + RBF(3.0), RBF(2.0)))
+    results = []
+    for backend in BACKENDS:
+        learner = Learner(LearnerSettings(kernel=nested), dim=1, buffer_size=5, backend=backend)
+        results.append(learner.run(rows, np.ones(3))[0])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
+
+
+def test_a_kernel_that_the_core_does_not_know_is_refused():
+    class Mine(RBF):
+        pass
+
+    with pytest.raises(ValueError, match="kernel"):
+        LearnerSettings(kernel=Mine(1.0))
+
+
+@pytest.mark.parametrize(
+    "flag", ["cap", "manifold", "keep_gram", "restart", "map_intercept", "train_in_overlap"]
+)
+def test_a_flag_is_true_or_false(flag):
+    with pytest.raises(ValueError, match=flag):
+        SF2EL.paper(**{flag: "no"})
+
+
+def test_nothing_is_left_of_a_preview_after_a_row_is_learned(backend):
+    model = make("default", backend)
+    for x, y in evolving_rows(cycles=1):
+        model.predict_one(x)
+        model.learn_one(x, y)
+        assert model._preview is None
+
+
+def test_rows_without_features_are_refused(backend):
+    with pytest.raises(ValueError, match="no features"):
+        make("paper", backend).learn_many(np.ones((3, 0)))
+
+
+@pytest.mark.parametrize("classes", [3, "ab", ["a"]])
+def test_classes_are_two_labels(classes):
+    with pytest.raises(ValueError, match="two"):
+        SF2EL.paper(classes=classes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
+from numbers import Integral
 
 from sf2el.settings import LearnerSettings
 
@@ -16,7 +17,16 @@ LABEL_BYTES = 2 * 64
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""
 
-_UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2}
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "KIB": 1024,
+    "MIB": 1024**2,
+    "GIB": 1024**3,
+}
 
 
 def parse_budget(budget: int | str) -> int:
@@ -29,8 +39,8 @@ def parse_budget(budget: int | str) -> int:
     ...
     ValueError: budget must be a number of bytes or a text such as '64KiB' or '1MB', not '64 potatoes'.
     """
-    if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0:
-        return budget
+    if isinstance(budget, Integral) and not isinstance(budget, bool) and budget > 0:
+        return int(budget)
     if isinstance(budget, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", budget)
         if match and match[2].upper() in _UNITS:

@@ -67,6 +67,7 @@ class EventLog:
 
     def __init__(self, kept: int = MOST_KEPT) -> None:
         self._slots = np.zeros((kept, 4))
+        self._first = 0  # events before this one are no longer there
         self.total = 0
 
     def add(self, row: int, kind: int, first: float = 0.0, second: float = 0.0) -> None:
@@ -77,12 +78,21 @@ class EventLog:
     def told(self) -> Events:
         """Return the log, oldest first."""
         count = len(self._slots)
-        places = [i % count for i in range(max(self.total - count, 0), self.total)]
+        places = [i % count for i in range(max(self.total - count, self._first), self.total)]
         last = tuple(
             Event(int(row), TEXTS[int(kind)].format(first, second))
             for row, kind, first, second in self._slots[places].tolist()
         )
         return Events(last, self.total)
+
+    def resized(self, kept: int) -> EventLog:
+        """Return a log of another size with the last of these events."""
+        log = EventLog(kept)
+        stays = min(self.total, len(self._slots), kept)
+        for i in range(self.total - stays, self.total):
+            log._slots[i % kept] = self._slots[i % len(self._slots)]
+        log.total, log._first = self.total, self.total - stays
+        return log
 
     @property
     def nbytes(self) -> int:

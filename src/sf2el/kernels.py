@@ -55,6 +55,8 @@ class Kernel(ABC):
         return float(saturate(self.row(np.asarray(x, dtype=float)[None, :], np.asarray(y, dtype=float)))[0])
 
     def __add__(self, other: Kernel) -> Sum:
+        if not isinstance(other, Kernel):
+            raise ValueError(f"A kernel can be added to a kernel, not to {other!r}.")
         return Sum((*self.terms(), *other.terms()))
 
     @property
@@ -133,7 +135,7 @@ class Polynomial(Kernel):
         _check_positive("gamma", self.gamma)
         if not (isinstance(self.degree, int) and 1 <= self.degree <= 16):
             raise ValueError(f"degree must be a whole number from 1 to 16, not {self.degree!r}.")
-        if not 0.0 <= self.offset <= LARGEST:
+        if not (isinstance(self.offset, (int, float)) and 0.0 <= self.offset <= LARGEST):
             raise ValueError(f"offset must be between 0 and 1e100, not {self.offset!r}.")
 
     def row(self, rows: Array, x: Array) -> Array:
@@ -197,20 +199,20 @@ class Sum(Kernel):
     MOST_PARTS = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.parts) <= self.MOST_PARTS:
-            raise ValueError(f"A sum of kernels takes 1 to {self.MOST_PARTS} parts, not {len(self.parts)}.")
+        count = len(list(self.terms()))
+        if not 1 <= count <= self.MOST_PARTS:
+            raise ValueError(f"A sum of kernels takes 1 to {self.MOST_PARTS} parts, not {count}.")
 
     def row(self, rows: Array, x: Array) -> Array:
-        total = saturate(self.parts[0].row(rows, x))
-        for part in self.parts[1:]:
-            total = total + saturate(part.row(rows, x))
-        return total
+        values = [saturate(term.row(rows, x)) for term in self.terms()]
+        return np.asarray(sum(values[1:], start=values[0]))
 
     def gradient(self, x: Array, y: Array) -> Array:
         return np.asarray(np.sum([part.gradient(x, y) for part in self.parts], axis=0))
 
     def terms(self) -> Iterator[Kernel]:
-        yield from self.parts
+        for part in self.parts:
+            yield from part.terms()
 
     @property
     def constant_diagonal(self) -> bool:
@@ -230,5 +232,10 @@ def squared_distances(rows: Array, x: Array) -> Array:
 
 
 def _check_positive(name: str, value: float) -> None:
-    if not (isinstance(value, (int, float)) and 0.0 < value <= LARGEST):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (number and 0.0 < value <= LARGEST):
         raise ValueError(f"{name} must be a number above 0 and at most 1e100, not {value!r}.")
+
+
+KERNELS = (RBF, Laplacian, Polynomial, Linear, Constant)
+"""The plain kernels, which both backends know."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class BinaryLabels:
 
     def __init__(self, classes: Sequence[Any] | None = None) -> None:
         self.seen: list[Label] = []
+        if classes is not None and (isinstance(classes, str) or not isinstance(classes, Iterable)):
+            raise ValueError(f"classes must name two different labels, not {classes!r}.")
         for label in classes or ():
             _, known = self.encode(label)
             self.see(known)

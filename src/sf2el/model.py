@@ -22,11 +22,12 @@ from sf2el.settings import (
     Projection,
     Sampling,
     check_buffer_size,
+    check_flag,
     check_range,
     check_whole,
 )
 from sf2el.spaces import Names, Period, Spaces, ordered, read_row
-from sf2el.stage import Recipe, Rounds, Space, Stage, Told
+from sf2el.stage import Recipe, Rounds, Space, Stage, Told, check_fits
 from sf2el.tables import Table, labels_of, table_of
 
 Floats = npt.NDArray[np.float64]
@@ -162,6 +163,9 @@ class SF2EL:
         if eta is not None:
             check_range("eta", eta, above=0.0)
         check_range("map_ridge", map_ridge, least=0.0)
+        flags = {"restart": restart, "map_intercept": map_intercept, "scaled": scaled}
+        for name, value in (flags | {"train_in_overlap": train_in_overlap}).items():
+            check_flag(name, value)
         given = locals()
         names = {field.name for field in fields(LearnerSettings)}
         settings = LearnerSettings(
@@ -265,6 +269,7 @@ class SF2EL:
         if stage is not None and type(x) is dict and self._gather(x, stage.current.names, stage.current.row):
             stage.learn(stage.current.row, target)
             self._rows_seen += 1
+            self._preview = None
         else:
             observed = read_row(x)
             names = ordered(observed)
@@ -303,24 +308,27 @@ class SF2EL:
         return targets, known
 
     def _checked(self, tables: list[Table]) -> list[Table]:
-        """Walk the tables' periods before any row is learned, so that a misfit changes nothing."""
+        """Walk the tables' periods and bytes before any row is learned, so that a misfit changes nothing."""
         spaces = None if self._stage is None else self._spaces(self._stage)
         for table in tables:
             if spaces is None:
                 spaces = Spaces(table.names)
-                continue
-            period, names = spaces.period(table.names)
-            if period is Period.OVERLAP:
-                spaces = Spaces(spaces.current, names)
-            elif period is Period.SWAP:
-                spaces = Spaces(names)
+            else:
+                period, names = spaces.period(table.names)
+                if period is Period.OVERLAP:
+                    spaces = Spaces(spaces.current, names)
+                elif period is Period.SWAP:
+                    spaces = Spaces(names)
+            if self._budget is not None:
+                upcoming = spaces.upcoming
+                check_fits(self._recipe, spaces.current, upcoming, self._budget, self._own_bytes())
         return tables
 
     def _learn_table(self, table: Table, targets: Floats) -> Rounds:
         """Learn rows that all have the same features."""
         if self._stage is None:
             first = Stage(Space(table.names, self._recipe), self._recipe, 0)
-            told = first.fit(self._stage_budget())
+            told = first.fit(self._budget, self._own_bytes())
             self._stage = first
             self._record([(events.FIRST_SPACE, first.current.dim, 0.0), *told])
         stage = self._stage
@@ -329,12 +337,13 @@ class SF2EL:
             rounds = self._swap(names).run(table.columns(names), targets)
         elif period is Period.OVERLAP:
             if stage.upcoming is None:
-                told = stage.open_overlap(names, self._stage_budget())
+                told = stage.open_overlap(names, self._budget, self._own_bytes())
                 self._record([(events.OVERLAP, len(names), stage.current.dim), *told])
             rounds = stage.run_overlap(table.columns(stage.current.names), table.columns(names), targets)
         else:
             rounds = stage.run(table.columns(names), targets)
         self._rows_seen += len(table.rows)
+        self._preview = None
         return rounds
 
     def _swap(self, names: Names) -> Stage:
@@ -342,7 +351,7 @@ class SF2EL:
         before = self._stage
         assert before is not None
         stage = before.swapped(names)
-        told = stage.fit(self._stage_budget())
+        told = stage.fit(self._budget, self._own_bytes())
         if stage.recovered is not None:
             self._record([(events.SWAP_RECOVERED, len(names), before.psi.rows), *told])
         else:
@@ -374,9 +383,10 @@ class SF2EL:
         size = parse_budget(budget)
         check_least(self._recipe.settings, size)
         told: Told = []
+        log = self._events.resized(events_kept(size))
         if self._stage is not None:
-            told = self._stage.fit(size - self._own_bytes())
-        self._budget = size
+            told = self._stage.fit(size, log.nbytes + LABEL_BYTES + MODEL_BYTES)
+        self._budget, self._events = size, log
         self._record([(events.NEW_BUDGET, size, 0.0), *told])
 
     def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
@@ -393,9 +403,6 @@ class SF2EL:
 
     def _own_bytes(self) -> int:
         return self._events.nbytes + LABEL_BYTES + MODEL_BYTES
-
-    def _stage_budget(self) -> int | None:
-        return None if self._budget is None else self._budget - self._own_bytes()
 
     # -- looking inside
 

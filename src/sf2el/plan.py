@@ -105,17 +105,17 @@ def _rows_that_fit(settings: LearnerSettings, precision: Precision, dim: int, av
 
 
 def events_kept(budget: int | None) -> int:
-    """Return how many events a model remembers: 32, and fewer where they would take too much of the budget.
+    """Return how many events a model remembers: 32, and 4 in a budget below 16 KiB.
 
     >>> events_kept(None), events_kept(65536), events_kept(2048)
     (32, 32, 4)
     """
-    return MOST_KEPT if budget is None else max(1, min(MOST_KEPT, budget // 512))
+    return MOST_KEPT if budget is None or budget >= 16384 else 4
 
 
 def check_least(settings: LearnerSettings, budget: int) -> None:
     """Raise ValueError if a budget cannot hold the smallest model there is: one feature, two rows."""
-    least = LABEL_BYTES + MODEL_BYTES + EVENT_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
+    least = LABEL_BYTES + MODEL_BYTES + 4 * EVENT_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
     least += least_bytes(settings, [1])
     if budget < least:
         raise ValueError(f"A budget of {budget} bytes can hold no model; the least is {least} bytes.")

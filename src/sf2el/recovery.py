@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core import backend
-from sf2el.settings import check_range
+from sf2el.settings import check_flag, check_range, check_whole
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,18 +55,29 @@ class RecoveryMap:
         backend: str | None = None,
     ) -> None:
         check_range("ridge", ridge, least=0.0)
+        check_flag("intercept", intercept)
+        check_whole("new_dim", new_dim, 1, 1 << 24)
+        check_whole("old_dim", old_dim, 1, 1 << 24)
+        self._solved = False
         self.new_dim, self.old_dim = new_dim, old_dim
         self.core: Any = _backend(backend).RecoveryMap(new_dim, old_dim, float(ridge), intercept)
 
     def observe(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> None:
         """Take rows of the overlap: Z in the new space, X in the old."""
+        self._check_open()
         self.core.observe(
             np.ascontiguousarray(Z, dtype=np.float64), np.ascontiguousarray(X, dtype=np.float64)
         )
 
     def solve(self) -> None:
         """Solve for the map. Call it once, when the overlap is over."""
+        self._check_open()
         self.core.solve()
+        self._solved = True
+
+    def _check_open(self) -> None:
+        if self._solved:
+            raise ValueError("This map is solved, and its sums are used up; start a new one.")
 
     def recover(self, Z: npt.ArrayLike) -> Floats:
         """Return what the old features would have read on the rows Z."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, get_args
 
-from sf2el.kernels import LARGEST, RBF, Kernel
+from sf2el.kernels import KERNELS, LARGEST, RBF, Kernel
 from sf2el.losses import LOSSES
 
 Equations = Literal["gradient", "printed", "printed-weighted"]
@@ -94,12 +94,14 @@ class LearnerSettings:
     jitter: float = 1e-3
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
+        if not isinstance(self.kernel, Kernel) or any(type(k) not in KERNELS for k in self.kernel.terms()):
             raise ValueError(
                 f"kernel must be one of RBF, Laplacian, Polynomial, Linear, Constant or a sum of them, "
                 f"not {self.kernel!r}."
             )
         check_choice("loss", self.loss, tuple(LOSSES))
+        for name in ("manifold", "cap", "keep_gram"):
+            check_flag(name, getattr(self, name))
         check_choice("equations", self.equations, get_args(Equations))
         check_choice("projection", self.projection, get_args(Projection))
         check_choice("on_skip", self.on_skip, get_args(OnSkip))
@@ -124,6 +126,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, not {value!r}.")
 
 
 def check_range(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> None:

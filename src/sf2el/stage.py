@@ -12,7 +12,7 @@ from sf2el import _core, events
 from sf2el.budget import hedge_bytes, map_bytes, names_bytes, scaler_bytes
 from sf2el.hedge import Hedge
 from sf2el.learner import learner_seed
-from sf2el.plan import FORMS, Shape, least_bytes, plan
+from sf2el.plan import FORMS, Shape, events_kept, least_bytes, plan
 from sf2el.resize import resize
 from sf2el.settings import LEAST_BUFFER, LearnerSettings
 from sf2el.spaces import Names
@@ -120,6 +120,20 @@ class Recovered:
         return self._row
 
 
+def check_fits(recipe: Recipe, current: Names, upcoming: Names | None, budget: int, reserved: int) -> None:
+    """Raise ValueError, naming the least budget, unless a learner of two rows fits beside these spaces."""
+    spaces = [current] if upcoming is None else [current, upcoming]
+    least = reserved + hedge_bytes(1) + least_bytes(recipe.settings, [len(current)])
+    for names in spaces:
+        least += names_bytes(names) + (scaler_bytes(len(names)) if recipe.scaled else 0)
+    if budget < least:
+        least += events.EVENT_BYTES * (events_kept(least) - events_kept(budget))
+        raise ValueError(
+            f"A learner of {LEAST_BUFFER} rows on {len(current)} features does not fit the budget of "
+            f"{budget} bytes; give at least {least}."
+        )
+
+
 class Stage:
     """The learners in force in one feature space, from its first row to its last."""
 
@@ -177,7 +191,7 @@ class Stage:
 
     # -- the overlap and the swap
 
-    def open_overlap(self, names: Names, budget: int | None) -> Told:
+    def open_overlap(self, names: Names, budget: int | None, reserved: int) -> Told:
         """Begin to learn the map from a space that has appeared beside the current one."""
         self.upcoming = Space(names, self.recipe)
         if self.recipe.train_in_overlap and self.recipe.buffer_size is not None:
@@ -185,7 +199,7 @@ class Stage:
             self.upcoming.seat = Seat(self.upcoming.dim, shape, self.recipe, self.index + 1)
         self.psi = self._new_map(self.upcoming.dim)
         try:
-            return self.fit(budget)
+            return self.fit(budget, reserved)
         except ValueError:
             self.upcoming = self.psi = None
             raise
@@ -229,11 +243,11 @@ class Stage:
 
     # -- bytes
 
-    def fit(self, budget: int | None) -> Told:
+    def fit(self, budget: int | None, reserved: int) -> Told:
         """Give every learner the shape that the budget allows; drop what it has no room for.
 
-        ``budget`` is what the stage may use in all; None leaves the buffers as they are. Raises
-        ValueError, with nothing changed, if not even a learner of two rows fits.
+        ``reserved`` bytes of the budget are not the stage's. A budget of None leaves the buffers as they
+        are. Raises ValueError, with nothing changed, if not even a learner of two rows fits.
         """
         if budget is None:
             return []
@@ -241,15 +255,13 @@ class Stage:
         found = None
         for recovered, psi in self._choices():
             dims = [self.current.dim] if recovered is None else [recovered.seat.dim, self.current.dim]
-            found = plan(self.recipe.settings, dims, budget - self._fixed_bytes(recovered, psi))
+            found = plan(self.recipe.settings, dims, budget - reserved - self._fixed_bytes(recovered, psi))
             if found is not None:
                 break
         if found is None:
-            least = self._fixed_bytes(None, None) + least_bytes(self.recipe.settings, [self.current.dim])
-            raise ValueError(
-                f"A learner of {LEAST_BUFFER} rows on {self.current.dim} features does not fit the budget; "
-                f"give at least {least - budget} bytes more."
-            )
+            names = self.upcoming.names if self.upcoming else None
+            check_fits(self.recipe, self.current.names, names, budget, reserved)
+        assert found is not None
         if recovered is not self.recovered:
             told.append((events.DROPPED_RECOVERED, 0.0, 0.0))
             self.recovered, self.hedge = None, Hedge(1, backend=self.recipe.backend)

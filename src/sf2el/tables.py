@@ -62,6 +62,8 @@ def labels_of(y: Any, rows: int) -> Sequence[Any]:
     """Return one label a row, None or NaN where it is not known."""
     if y is None:
         return [None] * rows
+    if not hasattr(y, "__len__") or isinstance(y, (str, bytes)):
+        raise ValueError(f"y must have one label for each row, not be {y!r}.")
     labels = y.tolist() if hasattr(y, "tolist") else y.to_list() if hasattr(y, "to_list") else list(y)
     if len(labels) != rows:
         raise ValueError(f"There are {rows} rows but {len(labels)} labels; pass one for each row.")
@@ -75,6 +77,8 @@ def _numbers(X: Any) -> Floats:
         raise ValueError(
             "The rows hold something that is not a number; convert it or leave the column out."
         ) from None
+    if rows.ndim == 2 and rows.shape[1] == 0:
+        raise ValueError("These rows have no features; pass at least one column.")
     if rows.ndim != 2:
         raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
     return rows

@@ -6,7 +6,7 @@ import os
 
 from sf2el._core import _native
 from sf2el._core._native import Hedge, RecoveryMap, Scaler, gather
-from sf2el.kernels import RBF, Constant, Kernel, Laplacian, Polynomial
+from sf2el.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial
 from sf2el.settings import LearnerSettings
 
 __all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
@@ -54,4 +54,6 @@ def _term(kernel: Kernel) -> tuple[str, float, float, int]:
             return "Polynomial", float(gamma), float(offset), degree
         case Constant(value=value):
             return "Constant", float(value), 0.0, 1
-    return "Linear", 1.0, 0.0, 1
+        case Linear():
+            return "Linear", 1.0, 0.0, 1
+    raise ValueError(f"The compiled core does not know the kernel {kernel!r}.")

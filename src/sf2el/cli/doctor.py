@@ -14,9 +14,6 @@ import click
 
 EXTRAS = {
     "matplotlib": ("plot", "matplotlib", "figures and HTML pages"),
-    "polars": ("data", "polars", "Parquet and large CSV files"),
-    "river": ("river", "river", "models of river in the same evaluation"),
-    "sklearn": ("sklearn", "scikit-learn", "use from scikit-learn"),
 }
 """Optional module: the extra that installs it, its distribution, and what it is for."""
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from sf2el.datasets import Dataset
     from sf2el.experiments.protocol import Experiment
     from sf2el.experiments.reproduce import Reproduction
+    from sf2el.experiments.storage import Storage
 
 
 @click.command()
-@click.argument("target", type=click.Choice(["table1", "table2", "table3", "figures", "all"]))
+@click.argument("target", type=click.Choice(["table1", "table2", "table3", "figures", "all", "storage"]))
 @click.option("--reading", type=click.Choice(["best", "published"]), default="best", show_default=True)
 @click.option("--datasets", "chosen", help="Names separated by commas; else all of them.")
 @click.option("--runs", type=click.IntRange(1, 100), default=10, show_default=True, help="Seeds 0, 1, ...")
@@ -45,6 +46,9 @@ def reproduce(
 
     Finished runs are kept, and not computed again when the command is repeated. Figures and the page need
     matplotlib: pip install "sf2el[plot]".
+
+    storage is an experiment of our own: accuracy by bytes for different ways of keeping the learners, and a
+    budget that changes while a stream runs.
     """
     from sf2el.cli.progress import progress
     from sf2el.experiments import reproduce as steps
@@ -55,6 +59,9 @@ def reproduce(
     need_matplotlib()
     start = time.monotonic()
     datasets = load_chosen(chosen, data_dir)
+    if target == "storage":
+        _storage(datasets, reading, runs, jobs, out / "storage", as_json, start)
+        return
     experiments = steps.experiments_for(target, tuple(datasets))
     if not experiments:
         raise ValueError(f"None of the datasets of {target} is here; sf2el datasets says how to get them.")
@@ -78,6 +85,57 @@ def reproduce(
     else:
         _print(result)
         click.echo(f"Tables, figures and the page: {page}")
+
+
+def _storage(
+    datasets: dict[str, Dataset], name: str, runs: int, jobs: int, folder: Path, as_json: bool, start: float
+) -> None:
+    from sf2el._core import backend
+    from sf2el.cli import version
+    from sf2el.cli.progress import progress
+    from sf2el.experiments import figures, storage
+    from sf2el.experiments.readings import reading
+    from sf2el.report.storage_page import drawings, storage_page
+
+    if not datasets:
+        raise ValueError("None of the datasets is here; sf2el datasets says how to get them.")
+    design = storage.load_design(datasets)
+    parts = storage.parts_of(design, storage.entries_of(design, datasets, reading(name)), runs)
+    with progress(f"storage, {name} reading", len(parts)) as advance:
+        result = storage.measure(design, datasets, reading(name), runs=runs, jobs=jobs, advance=advance)
+    result.write(folder)
+    drawn = drawings(result)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for stem, figure in drawn.items():
+        figures.write(figure, folder / "figures" / stem)
+    seconds = time.monotonic() - start
+    page = storage_page(result, drawn, version=version(), backend=backend().NAME, seconds=seconds)
+    path = page.write(folder / "index.html")
+    if as_json:
+        content = {"cells": result.cells, "falls": result.falls(), "page": str(path)}
+        click.echo(json.dumps(content, indent=1))
+    else:
+        _print_storage(result)
+        click.echo(f"Tables, figures and the page: {path}")
+
+
+def _print_storage(result: Storage) -> None:
+    """Print the planner's accuracy, a row a dataset and a column a budget."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sf2el.experiments.storage import KIB, PLANNER
+
+    budgets = result.design.budgets
+    table = Table(title=f"{result.design.title}: the planner", box=None, header_style="bold")
+    table.add_column("KiB", no_wrap=True)
+    for budget in budgets:
+        table.add_column(f"{budget // KIB}", justify="right", no_wrap=True)
+    for dataset in result.datasets:
+        curve = result.curve(dataset, PLANNER)
+        table.add_row(dataset, *(f"{curve[budget]:.3f}" if budget in curve else "" for budget in budgets))
+    Console().print(table, highlight=False)
+    click.echo(result.verdict())
 
 
 def load_chosen(chosen: str | None, data_dir: Path | None) -> dict[str, Dataset]:

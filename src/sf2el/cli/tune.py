@@ -56,6 +56,8 @@ def tune(
     datasets = load_chosen(chosen, data_dir)
     if reading == "published":
         datasets.pop("rfid", None)
+    if not datasets:
+        raise ValueError("None of the datasets to search is here; sf2el datasets says how to get them.")
     for name, dataset in datasets.items():
         large = dataset.rows > 5000
         with progress(f"tune {name}", trials + 12) as advance:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -57,6 +57,20 @@ LOOKS: dict[str, Look] = {
 }
 """After Okabe and Ito; a method and its twin with the manifold term share hue and marker, and the twin is
 darker and solid. Marker and dashes tell apart what a colour-blind eye may not."""
+
+_DOTTED = (0, (1.0, 1.4))
+KEPT_LOOKS: dict[str, Look] = {
+    "exact, float64": Look("#D55E00", "", _DASHED),
+    "exact, float32": Look("#D55E00", ""),
+    "exact, float32, stratified": Look("#D55E00", "", _DOTTED),
+    "pursuit + Gram, float64": Look("#0072B2", "", _DASHED),
+    "pursuit + Gram, float32": Look("#0072B2", ""),
+    "pursuit + Gram, float32, stratified": Look("#0072B2", "", _DOTTED),
+    "no matrix, float64": Look("#00805E", "", _DASHED),
+    "no matrix, float32": Look("#00805E", ""),
+    "no matrix, float32, stratified": Look("#00805E", "", _DOTTED),
+}
+"""Ways of keeping a learner: a colour for what is kept, dashes for float64, dots for stratified reservoirs."""
 
 CLASS_COLORS = {1.0: "#3B4CA8", -1.0: "#C77C11"}
 INK, FAINT = "#222222", "#777777"
@@ -267,6 +281,140 @@ def memory_map(view: SpaceView, *, xlabel: str, ylabel: str) -> Figure:
         axes.set(xlabel=xlabel, ylabel=ylabel)
         _legend_above(figure, columns=2)
         return figure
+
+
+def by_bytes(
+    variants: Mapping[str, Mapping[int, float]],
+    planner: Mapping[int, float],
+    points: Mapping[int, tuple[int, float]],
+    *,
+    chance: float,
+    title: str = "",
+) -> Figure:
+    """Draw accuracy by total bytes: the planner's curve over thin ones of the variants, and single points.
+
+    Parameters
+    ----------
+    variants, planner
+        Accuracy by budget in bytes.
+    points
+        Bytes and accuracy of the paper's own settings, by buffer size.
+    chance
+        The share of the larger class; its line is drawn where it is near the curves.
+    title
+        What the figure is of.
+    """
+    with column_axes(4.15) as (figure, axes):
+        axes.set(xlabel="total bytes (KiB)", ylabel="accuracy", xscale="log")
+        axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
+        lone = len(planner) < 2  # a curve of one budget is a point
+        for name, curve in variants.items():
+            look, marker = KEPT_LOOKS[name], "_" if lone else None
+            label = name.replace(", stratified", ", strat.").replace("float", "f")
+            axes.plot(
+                list(curve),
+                list(curve.values()),
+                color=look.color,
+                linestyle=look.dashes,
+                linewidth=0.9,
+                marker=marker,
+                markersize=9,
+                label=label,
+            )
+        look = LOOKS["SF2EL"]
+        axes.plot(
+            list(planner),
+            list(planner.values()),
+            color=look.color,
+            linewidth=2.8,
+            marker="o",
+            zorder=4,
+            label="the planner",
+        )
+        axes.plot(
+            [size for size, _ in points.values()],
+            [mean for _, mean in points.values()],
+            "D",
+            mfc="white",
+            mec="black",
+            markersize=4.8,
+            zorder=5,
+            label="the paper's buffers",
+        )
+        for buffer, place in points.items():
+            axes.annotate(f"{buffer}", place, (3.5, -8.5), textcoords="offset points", zorder=6)
+        low, high = axes.get_ylim()
+        if low - 0.15 * (high - low) <= chance <= high:
+            axes.axhline(chance, color=FAINT, linewidth=0.9, linestyle=":")
+            axes.annotate(
+                "always the larger class",
+                (1, chance),
+                (0, 3),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                ha="right",
+                color=FAINT,
+            )
+        axes.set_ylim(top=min(axes.get_ylim()[1], 1.02))
+        _kib_ticks(axes.xaxis, [*planner, *(size for size, _ in points.values())])
+        _legend_above(figure, columns=2)
+        return figure
+
+
+def under_budget(
+    rounds: list[int],
+    accuracy: Mapping[str, list[float]],
+    used: list[int],
+    budget: list[int],
+    *,
+    swap: int,
+    settled: int,
+    title: str = "",
+) -> Figure:
+    """Draw a model whose budget changes: windowed accuracy above, bytes kept and allowed below.
+
+    ``swap`` is the round at which the features change; accuracy is drawn from round ``settled`` on, and the
+    first of its curves in bold.
+    """
+    with house_style() as matplotlib:
+        figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.9))
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.15, 1.0))
+        start = next((place for place, at in enumerate(rounds) if at >= settled), 0)
+        for bold, (name, curve) in zip((True, *[False] * len(accuracy)), accuracy.items(), strict=False):
+            color = LOOKS["SF2EL"].color if bold else FAINT
+            width, order = (1.6, 3) if bold else (1.0, 2)
+            above.plot(rounds[start:], curve[start:], color=color, linewidth=width, zorder=order, label=name)
+        above.set_ylabel("windowed accuracy")
+        above.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
+        below.plot(rounds, budget, color="black", linewidth=1.0, linestyle=_DASHED, label="budget")
+        below.plot(rounds, used, color="#00805E", linewidth=1.6, label="memory_usage()")
+        below.set(xlabel="round", ylabel="bytes (KiB)", yscale="log", xlim=(0, rounds[-1]))
+        _kib_ticks(below.yaxis, [min(used), *budget])
+        changes = [
+            at for at, before, now in zip(rounds[1:], budget, budget[1:], strict=False) if before != now
+        ]
+        for axes in (above, below):
+            for at in changes:
+                axes.axvline(at, color=FAINT, linewidth=0.6, linestyle=":", zorder=1)
+        above.annotate(
+            "features swap",
+            (swap, 0),
+            (3, 3),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=INK,
+        )
+        _legend_above(figure, columns=2)
+        return figure
+
+
+def _kib_ticks(axis: Any, sizes: Iterable[int]) -> None:
+    """Set the ticks of a logarithmic axis of bytes at powers of two of KiB, over the sizes shown."""
+    sizes = list(sizes)
+    least, most = int(np.floor(np.log2(min(sizes) / 1024))), int(np.ceil(np.log2(max(sizes) / 1024)))
+    powers = [2.0**power for power in range(least, most + 1)]
+    axis.set_ticks([1024 * size for size in powers], labels=[f"{size:g}" for size in powers])
+    axis.set_ticks([], minor=True)
 
 
 def _height(below: float, entries: int, columns: int) -> float:

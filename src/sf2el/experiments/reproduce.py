@@ -15,6 +15,7 @@ from sf2el.experiments import tables
 from sf2el.experiments.protocol import Experiment, Unit, curve_rounds, merge
 from sf2el.experiments.readings import Reading
 from sf2el.experiments.runner import Store, run_units
+from sf2el.experiments.statistics import Paired
 from sf2el.experiments.tables import Cell, Measured
 
 Floats = npt.NDArray[np.float64]
@@ -151,5 +152,6 @@ def _deviation(runs: Floats) -> Floats:
     return np.asarray(runs.std(axis=0, ddof=1)) if len(runs) > 1 else np.zeros(runs.shape[1])
 
 
-def _interval(difference: Any) -> dict[str, float]:
-    return {key: round(getattr(difference, key), 6) for key in ("mean", "low", "high")}
+def _interval(difference: Paired) -> dict[str, float | None]:
+    ends = {"mean": difference.mean, "low": difference.low, "high": difference.high}
+    return {key: None if value is None else round(value, 6) for key, value in ends.items()}

@@ -25,7 +25,7 @@ class Store:
     def __init__(self, folder: Path, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
         self._folder = folder / "units" / reading.name
         self._reading = reading
-        self._sources = {name: dataset.source for name, dataset in datasets.items()}
+        self._digests = {name: _digest(dataset) for name, dataset in datasets.items()}
 
     def get(self, unit: Unit) -> dict[str, Any] | None:
         """Return a finished unit's result, None where there is none that can be used."""
@@ -44,12 +44,19 @@ class Store:
             "unit": asdict(unit),
             "switches": self._reading.switches,
             "hyperparameters": asdict(self._reading.datasets[unit.dataset]),
-            "source": self._sources[unit.dataset],
+            "data": self._digests[unit.dataset],
             "version": version("sf2el"),
         }
         digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]
         name = f"{unit.dataset}-b{unit.buffer}-p{unit.label_rate:g}-s{unit.seed}-{digest}.json"
         return self._folder / name
+
+
+def _digest(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for array in (dataset.old, dataset.new, dataset.y):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def run_units(

@@ -12,20 +12,25 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Paired:
-    """Mean difference of paired runs, with the half-width of its 95 % interval."""
+    """Mean difference of paired runs, with the half-width of its 95 % interval (None for a single run)."""
 
     mean: float
-    half_width: float
+    half_width: float | None
 
     @property
-    def low(self) -> float:
+    def low(self) -> float | None:
         """Lower end of the interval."""
-        return self.mean - self.half_width
+        return None if self.half_width is None else self.mean - self.half_width
 
     @property
-    def high(self) -> float:
+    def high(self) -> float | None:
         """Upper end of the interval."""
-        return self.mean + self.half_width
+        return None if self.half_width is None else self.mean + self.half_width
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of zero; a single run has no interval and tells nothing."""
+        return self.half_width is not None and abs(self.mean) > self.half_width
 
 
 def mean_std(values: Sequence[float]) -> dict[str, float]:
@@ -50,7 +55,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Paired:
     differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     n = len(differences)
     if n < 2:
-        return Paired(float(differences.mean()), float("inf"))
+        return Paired(float(differences.mean()), None)
     error = float(np.std(differences, ddof=1)) / sqrt(n)
     return Paired(float(differences.mean()), t_quantile(n - 1) * error)
 

@@ -132,7 +132,7 @@ def regrets(experiment: Experiment, measured: Measured, seeds: Sequence[int]) ->
 
 def as_json(protocol: dict[str, Any], cells: Sequence[Cell], **more: Any) -> str:
     """Return a table as JSON; the same results give the same bytes."""
-    return json.dumps({"protocol": protocol, "cells": cells, **more}, indent=1) + "\n"
+    return json.dumps({"protocol": protocol, "cells": cells, **more}, indent=1, allow_nan=False) + "\n"
 
 
 def as_csv(cells: Sequence[Cell]) -> str:
@@ -141,10 +141,12 @@ def as_csv(cells: Sequence[Cell]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     plain = ("dataset", "method", "reading", "buffer", "label_rate", "runs")
     pairs = ("accuracy", "balanced_accuracy", "paper")
-    writer.writerow([*plain, *(f"{pair}_{part}" for pair in pairs for part in ("mean", "std")), "majority"])
+    numbers = [f"{pair}_{part}" for pair in pairs for part in ("mean", "std")]
+    writer.writerow([*plain, *numbers, "zero_scores", "majority", "simulated"])
     for cell in cells:
         numbers = [(cell[pair] or {}).get(part, "") for pair in pairs for part in ("mean", "std")]
-        writer.writerow([*(cell[key] for key in plain), *numbers, cell["majority"]])
+        rest = (cell["zero_scores"], cell["majority"], cell["simulated"])
+        writer.writerow([*(cell[key] for key in plain), *numbers, *rest])
     return buffer.getvalue()
 
 

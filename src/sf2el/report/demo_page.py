@@ -113,7 +113,7 @@ def _comparison(demo: Demo) -> Section:
     singles = {name: _accuracy(demo, name) for name, method in METHODS.items() if len(method.experts) == 1}
     single = max(singles, key=lambda name: singles[name])
     gains = ", ".join(f"{_signed(gain.mean)} ({name})" for name, gain in demo.gains.items())
-    unclear = sum(gain.low <= 0.0 <= gain.high for gain in demo.gains.values())
+    unclear = sum(not gain.excludes_zero for gain in demo.gains.values())
     reading = f"""SF2EL is right in {_accuracy(demo, "SF2EL"):.1%} of the rounds, the best method with a
         single learner ({single}) in {singles[single]:.1%}. Learning from unlabelled rows as well changes
         the accuracy by {gains}. In {unclear} of {len(demo.gains)} cases the 95% interval of the difference,

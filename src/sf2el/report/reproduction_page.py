@@ -24,7 +24,7 @@ READING_TEXTS = {
         "a row is skipped, hinge loss, narrow kernels, and a score of exactly 0 counted as an error. Its "
         "gains from the manifold term rest partly on scores that underflow to exactly 0, which the manifold "
         "term fills in; the share of such scores is in the table. What stays unexplained is the published "
-        "spread between uROGD and fROGD on Credit-a and HTRU_2."
+        "distance between uROGD and fROGD on HTRU_2 and the standard deviations of .12 to .18 on magic04."
     ),
 }
 
@@ -96,6 +96,7 @@ def reproduction_page(
                 "Accuracy by label rate",
                 "accuracy on {name} by the share of labelled rounds",
             ),
+            _by_label_rate(result),
         )
         if section is not None
     ]
@@ -172,21 +173,14 @@ def _table1(result: Reproduction) -> Section:
         rows = [_table1_row(cell, best) for cell in cells]
         titles = ["ours", "published", "difference", "balanced accuracy", "scores of exactly 0"]
         columns = [Column("method", number=False), *map(Column, titles)]
-        caption = f"{_shown(result, dataset)}: accuracy. Always the larger class: {cells[0]['majority']:.3f}."
-        blocks.append(Table(caption, columns, rows))
+        blocks.append(Table(_caption(result, dataset, cells), columns, rows))
     return Section(experiment.title, blocks)
 
 
 def _table1_row(cell: Mapping[str, Any], best: float) -> list[Cell | str]:
-    ours, theirs = cell["accuracy"], cell["paper"]
-    return [
-        cell["method"],
-        Cell(f"{ours['mean']:.3f} ± {ours['std']:.3f}", best=ours["mean"] == best),
-        f"{theirs['mean']:.3f} ± {theirs['std']:.3f}",
-        f"{ours['mean'] - theirs['mean']:+.3f}",
-        f"{cell['balanced_accuracy']['mean']:.3f}",
-        f"{100 * cell['zero_scores']:.1f} %",
-    ]
+    ours, *rest = _scores(cell)
+    bold = Cell(ours, best=cell["accuracy"]["mean"] == best)
+    return [cell["method"], bold, *rest, f"{100 * cell['zero_scores']:.1f} %"]
 
 
 def _statistics(result: Reproduction) -> Section:
@@ -257,24 +251,49 @@ def _theorem(result: Reproduction) -> Section:
 
 
 def _by_buffer(result: Reproduction) -> Section | None:
-    names = [name for name in ("table2", "table3") if name in result.experiments]
-    if not names:
-        return None
     blocks: list[Block] = []
-    for name in names:
-        experiment = result.experiments[name]
-        rows: list[Sequence[Cell | str]] = []
-        for buffer in experiment.buffers:
-            row: list[Cell | str] = [str(buffer)]
-            for dataset in experiment.datasets:
-                (cell,) = (c for c in result.cells[name] if (c["dataset"], c["buffer"]) == (dataset, buffer))
-                row += [f"{cell['accuracy']['mean']:.3f}", f"{cell['paper']['mean']:.3f}"]
-            rows.append(row)
-        columns = [Column("buffer")]
-        for dataset in experiment.datasets:
-            columns += [Column(_shown(result, dataset)), Column("published")]
-        blocks.append(Table(experiment.title + ".", columns, rows))
-    return Section("Tables 2 and 3: SF2EL by buffer size", blocks)
+    for name in ("table2", "table3"):
+        if name not in result.experiments:
+            continue
+        for dataset in result.experiments[name].datasets:
+            cells = [cell for cell in result.cells[name] if cell["dataset"] == dataset]
+            rows = [[str(cell["buffer"]), *_scores(cell)] for cell in cells]
+            columns = [
+                Column("buffer"),
+                *map(Column, ("ours", "published", "difference", "balanced accuracy")),
+            ]
+            blocks.append(Table(_caption(result, dataset, cells), columns, rows))
+    return Section("Tables 2 and 3: SF2EL by buffer size", blocks) if blocks else None
+
+
+def _by_label_rate(result: Reproduction) -> Section | None:
+    if "label_rates" not in result.experiments:
+        return None
+    experiment = result.experiments["label_rates"]
+    blocks: list[Block] = []
+    for dataset in experiment.datasets:
+        cells = [cell for cell in result.cells["label_rates"] if cell["dataset"] == dataset]
+        rows = []
+        for rate in experiment.label_rates:
+            own = [f"{cell['accuracy']['mean']:.3f}" for cell in cells if cell["label_rate"] == rate]
+            rows.append([f"{rate:g}", *own])
+        columns = [Column("label rate"), *map(Column, experiment.methods)]
+        blocks.append(Table(_caption(result, dataset, cells), columns, rows))
+    return Section("Accuracy by label rate: the numbers", blocks)
+
+
+def _scores(cell: Mapping[str, Any]) -> list[str]:
+    ours, theirs = cell["accuracy"], cell["paper"]
+    return [
+        f"{ours['mean']:.3f} ± {ours['std']:.3f}",
+        f"{theirs['mean']:.3f} ± {theirs['std']:.3f}",
+        f"{ours['mean'] - theirs['mean']:+.3f}",
+        f"{cell['balanced_accuracy']['mean']:.3f}",
+    ]
+
+
+def _caption(result: Reproduction, dataset: str, cells: Sequence[Mapping[str, Any]]) -> str:
+    return f"{_shown(result, dataset)}: accuracy. Always the larger class: {cells[0]['majority']:.3f}."
 
 
 def _figures(
@@ -308,7 +327,10 @@ def _settings(result: Reproduction) -> Section:
     for dataset in result.datasets:
         values = vars(result.reading.datasets[dataset])
         rows.append(
-            [dataset, *(f"{v:g}" if isinstance(v := values[field], float) else str(v) for field in fields)]
+            [
+                _shown(result, dataset),
+                *(f"{v:g}" if isinstance(v := values[field], float) else str(v) for field in fields),
+            ]
         )
     switches = ", ".join(f"{key} = {value}" for key, value in result.reading.switches.items())
     return Section(
@@ -328,6 +350,8 @@ def _settings(result: Reproduction) -> Section:
 
 
 def _interval_text(interval: Mapping[str, Any]) -> str:
+    if interval["high"] is None:
+        return f"{interval['mean']:+.3f}"
     return f"{interval['mean']:+.3f} ± {interval['high'] - interval['mean']:.3f}"
 
 

@@ -49,6 +49,8 @@ class TwoSpaceStream:
             raise ValueError(f"overlap must be between 0 and the {t1} old rows, not {self.overlap}.")
         if len(self.y) != t1 + t2 or len(self.labelled) != t1 + t2:
             raise ValueError(f"y and labelled must have {t1 + t2} entries, one for each round.")
+        if not np.all(np.abs(self.y) == 1.0):
+            raise ValueError("y must be +1 or -1 in every round; labelled says which rounds reveal it.")
 
     @classmethod
     def cut(

@@ -123,7 +123,8 @@ class Learner:
             scales = self._inverse_inclusion()
             norm2 = abs(float(self._beta @ at_rows))
             roughness = float((scales * weights) @ (differences * differences))
-            risk += self._finite(0.5 * s.ridge * norm2) + self._finite(s.smoothness * roughness)
+            rest = self._finite(0.5 * s.ridge * norm2) + self._finite(s.smoothness * roughness)
+            risk = self._finite(risk + rest)
         if not frozen:
             tau = s.step / (self._clock + 1) ** 0.5
             entering, probability = self._draw_slot(kind)  # slot None: the row is skipped
