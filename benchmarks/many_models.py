@@ -113,7 +113,8 @@ def main() -> int:
     mib = taken / 2**20
     print(f"{count:,} models of {BUDGET} bytes, {FEATURES} features, {ROWS} rows each")
     print(
-        f"resident above the import {mib:.1f} MiB (target {TARGET_MIB:.0f}): {taken / count:,.0f} bytes a model"
+        f"resident above the import {mib:.1f} MiB (target {TARGET_MIB:.0f}): "
+        f"{taken / count:,.0f} bytes a model"
     )
     print(f"numbers in the models     {numbers / 2**20:.1f} MiB: {numbers / count:,.0f} bytes a model")
     print(f"everything else           {(taken - numbers) / count:,.0f} bytes a model")

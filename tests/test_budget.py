@@ -19,8 +19,8 @@ from sf2el.events import BUFFERS
 from sf2el.plan import ENOUGH_ROWS, FORMS, check_least
 
 BACKENDS = ("native", "numpy")
-LEAST = 425
-"""Bytes of the smallest model: one feature with a name of one byte, two rows, one event."""
+LEAST = 521
+"""Bytes of the smallest model: one feature with a name of one byte, two rows, four events."""
 
 A, B, C = ["a0", "a1", "a2", "a3"], ["b0", "b1", "b2"], ["c0", "c1"]
 
@@ -231,7 +231,7 @@ def kept_by(model: SF2EL) -> int:
 def test_the_parts_sum_to_the_whole_and_are_all_there_is(budget, backend):
     model = SF2EL(budget=budget, backend=backend)
     assert sum(model.memory_usage(detail=True).values()) == model.memory_usage() <= budget
-    for names in (A, A + B, B, B + C, C, ["d"]):
+    for names in (A, A + B, B, B + C, C, ["d0"]):
         learn(model, names, 30, len(names))
         assert sum(model.memory_usage(detail=True).values()) == model.memory_usage() <= budget
         assert kept_by(model) == model.memory_usage()
@@ -415,7 +415,7 @@ def test_a_budget_set_before_the_first_row_is_kept(backend):
 
 @pytest.mark.parametrize("budget", [900, 1100, 1500])
 def test_a_model_shrunk_to_a_budget_takes_what_a_new_one_of_that_budget_would(budget, backend):
-    # The log of events has to give way too: 1 KiB of a budget of 64 KiB, 32 bytes of the smallest.
+    # The log of events has to give way too: it has 1 KiB of a budget of 64 KiB.
     model = one_space(64 * 1024, backend, rows=200)
     fresh = one_space(budget, backend, rows=200)
     model.set_budget(budget)
@@ -465,7 +465,7 @@ def test_the_error_in_the_text_is_not_less_than_the_error(backend):
     for rows in range(300, 330, 6):
         model = one_space(40_000, backend, rows=rows)
         total = model.events().total
-        model.set_budget(4_000)
+        model.set_budget(1_500)
         (error,) = moved(model, total).values()
         (text,) = [event.text for event in model.events().last if "moved by" in event.text]
         assert float(re.search(r"moved by (\S+)", text)[1]) >= error
@@ -477,7 +477,6 @@ def test_the_error_in_the_text_is_not_less_than_the_error(backend):
         (3_000, 3_500, 1e-9),  # float32 both times
         (6_000, 9_000, 1e-9),  # float64 without matrices
         (40_000, 60_000, 1e-9),  # matrices
-        (2_800, 3_000, 1e-9),
     ],
 )
 def test_growing_changes_no_prediction(small, large, tolerance, backend):
@@ -502,7 +501,7 @@ def test_growing_never_gives_up_rows_that_are_there(spaces, small, large, backen
     names = A if spaces == 1 else B
     probes = rows_of(names, 40, 9)[0]
     before = scores(model, names, probes)
-    for budget in np.geomspace(small, large, 12).astype(int).tolist():
+    for budget in np.geomspace(small, large, 60).astype(int).tolist():
         total = model.events().total
         held = [len(seat.core.state()["beta"]) for seat in seats(model)]
         model.set_budget(budget)
@@ -540,10 +539,11 @@ def test_a_prediction_of_the_coming_space_follows_the_budget(backend):
     learn(model, A + B, 20, 1)
     probe = dict(zip(B, rows_of(B, 1, 4)[0][0].tolist(), strict=True))
     model.predict_one(probe)
-    model.set_budget(1_400)
+    model.set_budget(800)
+    assert model._stage.psi is None
     model.set_budget(40_000)
     after = model.explain_one(probe)
-    assert set(after) == ({"current"} if model._stage.psi is None else {"recovered", "current"})
+    assert set(after) == {"current"}
 
 
 def test_the_paper_model_has_no_budget(backend):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 MOST_KEPT = 32
 EVENT_BYTES = 32
@@ -67,7 +68,7 @@ class EventLog:
 
     def __init__(self, kept: int = MOST_KEPT) -> None:
         self._slots = np.zeros((kept, 4))
-        self._first = 0  # events before this one are no longer there
+        self.first = 0  # events before this one are no longer there
         self.total = 0
 
     def add(self, row: int, kind: int, first: float = 0.0, second: float = 0.0) -> None:
@@ -78,7 +79,7 @@ class EventLog:
     def told(self) -> Events:
         """Return the log, oldest first."""
         count = len(self._slots)
-        places = [i % count for i in range(max(self.total - count, self._first), self.total)]
+        places = [i % count for i in range(max(self.total - count, self.first), self.total)]
         last = tuple(
             Event(int(row), TEXTS[int(kind)].format(first, second))
             for row, kind, first, second in self._slots[places].tolist()
@@ -91,8 +92,18 @@ class EventLog:
         stays = min(self.total, len(self._slots), kept)
         for i in range(self.total - stays, self.total):
             log._slots[i % kept] = self._slots[i % len(self._slots)]
-        log.total, log._first = self.total, self.total - stays
+        log.total, log.first = self.total, self.total - stays
         return log
+
+    def state(self) -> npt.NDArray[np.float64]:
+        """Return the slots."""
+        return self._slots.copy()
+
+    def set_state(self, slots: npt.NDArray[np.float64], total: int, first: int) -> None:
+        """Take over what ``state`` returned, with the counts beside it."""
+        if not np.all((slots[:, 1] >= 0) & (slots[:, 1] < len(TEXTS))) or first > total:
+            raise ValueError("an event is of no known kind")
+        self._slots, self.total, self.first = slots.copy(), total, first
 
     @property
     def nbytes(self) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import _core, events
+from sf2el import _core, events, persist
+from sf2el.atomic import write_bytes
 from sf2el.budget import LABEL_BYTES, MODEL_BYTES, parse_budget
 from sf2el.events import EventLog, Events
 from sf2el.kernels import RBF, Kernel
@@ -22,9 +24,6 @@ from sf2el.settings import (
     Projection,
     Sampling,
     check_buffer_size,
-    check_flag,
-    check_range,
-    check_whole,
 )
 from sf2el.spaces import Names, Period, Spaces, ordered, read_row
 from sf2el.stage import Recipe, Rounds, Space, Stage, Told, check_fits
@@ -160,12 +159,6 @@ class SF2EL:
         'up'
         """
         check_buffer_size(buffer_size)
-        if eta is not None:
-            check_range("eta", eta, above=0.0)
-        check_range("map_ridge", map_ridge, least=0.0)
-        flags = {"restart": restart, "map_intercept": map_intercept, "scaled": scaled}
-        for name, value in (flags | {"train_in_overlap": train_in_overlap}).items():
-            check_flag(name, value)
         given = locals()
         names = {field.name for field in fields(LearnerSettings)}
         settings = LearnerSettings(
@@ -189,7 +182,7 @@ class SF2EL:
         return model
 
     def _start(self, recipe: Recipe, classes: Sequence[Any] | None, budget: int | None = None) -> None:
-        check_whole("seed", recipe.seed, 0, (1 << 64) - 1)
+        recipe.check()
         if budget is not None:
             check_least(recipe.settings, budget)
         self._gather = _core.backend(recipe.backend).gather
@@ -403,6 +396,29 @@ class SF2EL:
 
     def _own_bytes(self) -> int:
         return self._events.nbytes + LABEL_BYTES + MODEL_BYTES
+
+    # -- saving
+
+    def to_bytes(self) -> bytes:
+        """Return everything the model keeps: its budget's bytes, and less than 2 KiB more."""
+        return persist.to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes."""
+        return persist.from_bytes(cls, data)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a safetensors file, whole or not at all."""
+        write_bytes(Path(path), self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the model of a file that ``save`` wrote."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return type(self).from_bytes, (self.to_bytes(),)
 
     # -- looking inside
 

@@ -53,6 +53,10 @@ class Shape:
     precision: Precision
     rows: int
 
+    def lean(self) -> Shape:
+        """Return this shape without matrices."""
+        return replace(self, settings=LEANEST.applied(self.settings))
+
     def nbytes(self, dim: int) -> int:
         """Return the bytes of a learner of this shape."""
         return learner_bytes(self.settings, dim, self.rows, self.precision)

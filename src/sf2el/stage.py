@@ -14,7 +14,14 @@ from sf2el.hedge import Hedge
 from sf2el.learner import learner_seed
 from sf2el.plan import FORMS, Shape, events_kept, least_bytes, plan
 from sf2el.resize import resize
-from sf2el.settings import LEAST_BUFFER, LearnerSettings
+from sf2el.settings import (
+    LEAST_BUFFER,
+    LearnerSettings,
+    check_buffer_size,
+    check_flag,
+    check_range,
+    check_whole,
+)
 from sf2el.spaces import Names
 
 Floats = npt.NDArray[np.float64]
@@ -36,6 +43,17 @@ class Recipe:
     eta: float | None
     seed: int
     backend: str | None
+
+    def check(self) -> None:
+        """Raise ValueError unless every parameter is in its range."""
+        if self.buffer_size is not None:
+            check_buffer_size(self.buffer_size)
+        for name in ("scaled", "restart", "map_intercept", "train_in_overlap"):
+            check_flag(name, getattr(self, name))
+        check_range("map_ridge", self.map_ridge, least=0.0)
+        if self.eta is not None:
+            check_range("eta", self.eta, above=0.0)
+        check_whole("seed", self.seed, 0, (1 << 64) - 1)
 
     def shape(self, rows: int) -> Shape:
         """Return the shape of a learner with matrices and float64."""

@@ -97,6 +97,8 @@ def _storage(
     from sf2el.experiments.readings import reading
     from sf2el.report.storage_page import drawings, storage_page
 
+    if name != "best":
+        raise click.BadParameter("storage is measured under the best reading.", param_hint="--reading")
     if not datasets:
         raise ValueError("None of the datasets is here; sf2el datasets says how to get them.")
     design = storage.load_design(datasets)

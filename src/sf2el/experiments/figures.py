@@ -70,7 +70,7 @@ KEPT_LOOKS: dict[str, Look] = {
     "no matrix, float32": Look("#00805E", ""),
     "no matrix, float32, stratified": Look("#00805E", "", _DOTTED),
 }
-"""Ways of keeping a learner: a colour for what is kept, dashes for float64, dots for stratified reservoirs."""
+"""Ways of keeping a learner: a colour for what is kept, dashes for float64, dots for stratified rows."""
 
 CLASS_COLORS = {1.0: "#3B4CA8", -1.0: "#C77C11"}
 INK, FAINT = "#222222", "#777777"
@@ -305,32 +305,35 @@ def by_bytes(
         What the figure is of.
     """
     with column_axes(4.15) as (figure, axes):
+        from matplotlib.patheffects import withStroke
+
         axes.set(xlabel="total bytes (KiB)", ylabel="accuracy", xscale="log")
         axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
-        lone = len(planner) < 2  # a curve of one budget is a point
+        # Under the thin curves, so that the variant that the planner follows stays in sight.
+        axes.plot(
+            list(planner),
+            list(planner.values()),
+            color=LOOKS["SF2EL"].color,
+            linewidth=3.4,
+            marker="o",
+            markersize=6.5,
+            alpha=0.75,
+            zorder=1.8,
+            label="the planner",
+        )
+        single = {_DASHED: "_", "-": "x", _DOTTED: "+"}  # a curve of one budget is a point
         for name, curve in variants.items():
-            look, marker = KEPT_LOOKS[name], "_" if lone else None
-            label = name.replace(", stratified", ", strat.").replace("float", "f")
+            look = KEPT_LOOKS[name]
             axes.plot(
                 list(curve),
                 list(curve.values()),
                 color=look.color,
-                linestyle=look.dashes,
-                linewidth=0.9,
-                marker=marker,
-                markersize=9,
-                label=label,
+                linestyle=look.dashes if len(curve) > 1 else "none",
+                marker=None if len(curve) > 1 else single[look.dashes],
+                markersize=7,
+                linewidth=1.0,
+                label=name.replace(", stratified", ", strat.").replace("float", "f"),
             )
-        look = LOOKS["SF2EL"]
-        axes.plot(
-            list(planner),
-            list(planner.values()),
-            color=look.color,
-            linewidth=2.8,
-            marker="o",
-            zorder=4,
-            label="the planner",
-        )
         axes.plot(
             [size for size, _ in points.values()],
             [mean for _, mean in points.values()],
@@ -342,7 +345,9 @@ def by_bytes(
             label="the paper's buffers",
         )
         for buffer, place in points.items():
-            axes.annotate(f"{buffer}", place, (3.5, -8.5), textcoords="offset points", zorder=6)
+            text = axes.annotate(f"{buffer}", place, (4, -9), textcoords="offset points", zorder=6)
+            text.set_path_effects([withStroke(linewidth=2.2, foreground="white")])
+        axes.margins(y=0.08)
         low, high = axes.get_ylim()
         if low - 0.15 * (high - low) <= chance <= high:
             axes.axhline(chance, color=FAINT, linewidth=0.9, linestyle=":")
@@ -357,7 +362,7 @@ def by_bytes(
             )
         axes.set_ylim(top=min(axes.get_ylim()[1], 1.02))
         _kib_ticks(axes.xaxis, [*planner, *(size for size, _ in points.values())])
-        _legend_above(figure, columns=2)
+        figure.legend(loc="outside upper center", ncols=2, columnspacing=1.2, handlelength=1.8)
         return figure
 
 
@@ -377,7 +382,7 @@ def under_budget(
     first of its curves in bold.
     """
     with house_style() as matplotlib:
-        figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.9))
+        figure: Figure = matplotlib.figure.Figure(figsize=(COLUMN, 3.9))
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.15, 1.0))
         start = next((place for place, at in enumerate(rounds) if at >= settled), 0)
         for bold, (name, curve) in zip((True, *[False] * len(accuracy)), accuracy.items(), strict=False):
@@ -386,10 +391,12 @@ def under_budget(
             above.plot(rounds[start:], curve[start:], color=color, linewidth=width, zorder=order, label=name)
         above.set_ylabel("windowed accuracy")
         above.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
+        below.fill_between(rounds, used, 1, color="#00805E", alpha=0.15, linewidth=0)
+        below.plot(rounds, used, color="#00805E", linewidth=2.2, label="memory_usage()")
         below.plot(rounds, budget, color="black", linewidth=1.0, linestyle=_DASHED, label="budget")
-        below.plot(rounds, used, color="#00805E", linewidth=1.6, label="memory_usage()")
         below.set(xlabel="round", ylabel="bytes (KiB)", yscale="log", xlim=(0, rounds[-1]))
-        _kib_ticks(below.yaxis, [min(used), *budget])
+        _kib_ticks(below.yaxis, budget)
+        below.set_ylim(min(budget) / 2, max(budget) * 1.6)
         changes = [
             at for at, before, now in zip(rounds[1:], budget, budget[1:], strict=False) if before != now
         ]
@@ -397,7 +404,7 @@ def under_budget(
             for at in changes:
                 axes.axvline(at, color=FAINT, linewidth=0.6, linestyle=":", zorder=1)
         above.annotate(
-            "features swap",
+            "features\nswap",
             (swap, 0),
             (3, 3),
             xycoords=("data", "axes fraction"),

@@ -91,8 +91,8 @@ def _glance(result: Storage) -> Section:
         [
             Text(result.verdict()),
             Table(
-                "Accuracy of SF2EL with the shapes that the product's planner chooses, by total budget; empty "
-                "where the budget cannot hold both learners and the map.",
+                "Accuracy of SF2EL with the shapes that the product's planner chooses, by total budget; "
+                "empty where the budget cannot hold both learners and the map.",
                 [
                     Column("dataset", number=False),
                     *(Column(f"{budget // KIB} KiB") for budget in budgets),

@@ -41,7 +41,12 @@ def _inverse(matrix: Array) -> Array:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         inverse = np.linalg.pinv(matrix, hermitian=True)
-    return np.asarray(0.5 * (inverse + inverse.T))
+    return _symmetric(inverse)
+
+
+def _symmetric(matrix: Array) -> Array:
+    """Return the symmetric matrix that has the lower triangle of this one."""
+    return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)
 
 
 class Learner:
@@ -275,6 +280,7 @@ class Learner:
         self._inverse[slot, :] = 0.0
         self._inverse[:, slot] = 0.0
         self._inverse += np.outer(e, e / self._real.type(g)) - np.outer(q, q / pivot)
+        self._inverse = _symmetric(self._inverse)
 
     # -- projection onto the buffer's rows
 
