@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench soak clean
 
 demo: .venv/installed
 	$(BIN)/sf2el demo --out results/demo
@@ -18,6 +18,9 @@ lint: .venv/installed
 
 bench: .venv/bench
 	$(BIN)/python benchmarks/run_all.py
+
+soak: .venv/installed
+	$(BIN)/python benchmarks/soak_budget.py
 
 clean:
 	rm -rf .venv build results

@@ -57,7 +57,7 @@ class Walk:
         if chance < 0.25:
             self.change_budget()
         names, arrival = self.current, ""
-        if chance > 0.85:
+        if chance > 0.85 and self.tally.rounds:
             names, arrival = self.change_features()
         length = int(self.rng.integers(1, LONGEST_BLOCK + 1))
         if arrival == "overlap":

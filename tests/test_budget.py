@@ -19,6 +19,8 @@ from sf2el.events import BUFFERS
 from sf2el.plan import ENOUGH_ROWS, FORMS, check_least
 
 BACKENDS = ("native", "numpy")
+
+
 LEAST = 521
 """Bytes of the smallest model: one feature with a name of one byte, two rows, four events."""
 
@@ -189,13 +191,13 @@ def learn(model: SF2EL, names: list[str], count: int, seed: int) -> None:
     model.learn_many(rows, labels, features=names)
 
 
-def one_space(budget: int, backend: str, rows: int = 900) -> SF2EL:
+def one_space(budget: int, backend: str, rows: int = 300) -> SF2EL:
     model = SF2EL(budget=budget, seed=3, backend=backend)
     learn(model, A, rows, 0)
     return model
 
 
-def two_spaces(budget: int, backend: str, rows: int = 400) -> SF2EL:
+def two_spaces(budget: int, backend: str, rows: int = 250) -> SF2EL:
     """A model that has lost four features and has three, with a map between them."""
     model = SF2EL(budget=budget, seed=3, backend=backend)
     learn(model, A, rows, 0)
@@ -269,7 +271,9 @@ def test_less_than_a_row_is_left_unused(budget, backend):
 
 @pytest.mark.parametrize("budget", [2000, 3333, 5000, 9999, 30_001])
 def test_less_than_a_row_is_left_unused_in_two_spaces(budget, backend):
-    model = two_spaces(budget, backend, rows=700)
+    if backend == "numpy" and budget not in (3333, 9999):
+        pytest.skip("the same plan, slower")
+    model = two_spaces(budget, backend, rows=450 if budget > 10_000 else 150)
     assert model._stage.recovered is not None
     for seat in seats(model):
         assert len(seat.core.state()["beta"]) == seat.shape.rows
@@ -405,7 +409,7 @@ def test_a_refused_budget_changes_nothing(backend):
 
 
 def test_a_budget_set_before_the_first_row_is_kept(backend):
-    for budget in (LEAST, 700, 2000, 100_000):
+    for budget in (LEAST + 1, 700, 2000, 100_000):
         model = SF2EL(budget="64KiB", backend=backend)
         model.set_budget(budget)
         assert model.memory_usage() <= budget
@@ -480,24 +484,24 @@ def test_the_error_in_the_text_is_not_less_than_the_error(backend):
     ],
 )
 def test_growing_changes_no_prediction(small, large, tolerance, backend):
-    model = one_space(small, backend, rows=600)
+    model = one_space(small, backend)
     probes = rows_of(A, 40, 9)[0]
     before, rows, total = scores(model, A, probes), seats(model)[0].shape.rows, model.events().total
     model.set_budget(large)
     assert seats(model)[0].shape.rows > rows
     np.testing.assert_allclose(scores(model, A, probes), before, atol=tolerance)
     assert moved(model, total) == {}
-    learn(model, A, 500, 10)
+    learn(model, A, 250, 10)
     assert len(seats(model)[0].core.state()["beta"]) == seats(model)[0].shape.rows
     assert model.memory_usage() <= large
 
 
 @pytest.mark.parametrize(
-    ("spaces", "small", "large"), [(1, 2_900, 70_000), (1, 20_000, 30_000), (2, 4_000, 70_000)]
+    ("spaces", "small", "large"), [(1, 2_500, 70_000), (1, 20_000, 30_000), (2, 4_000, 70_000)]
 )
 def test_growing_never_gives_up_rows_that_are_there(spaces, small, large, backend):
     # Through every form: more bytes must not cost rows, even where matrices would now fit.
-    model = one_space(small, backend, rows=600) if spaces == 1 else two_spaces(small, backend)
+    model = one_space(small, backend) if spaces == 1 else two_spaces(small, backend)
     names = A if spaces == 1 else B
     probes = rows_of(names, 40, 9)[0]
     before = scores(model, names, probes)
@@ -527,9 +531,10 @@ def test_shrinking_and_growing_while_learning_stays_within_the_budget(backend):
 
 def test_predicting_a_space_to_come_takes_no_more_than_the_budget(backend):
     model = one_space(3_000, backend, rows=60)
-    used = model.memory_usage()
+    before = dict(vars(model))
     model.predict_one({f"wide{i}": 1.0 for i in range(500)})
-    assert model._preview is None or sum(model._preview[1].nbytes().values()) + used <= 3_000
+    assert vars(model) == before
+    assert model.memory_usage() <= 3_000
 
 
 def test_a_prediction_of_the_coming_space_follows_the_budget(backend):

@@ -169,4 +169,4 @@ class Budgets(RuleBasedStateMachine):
 
 
 TestBudgets = Budgets.TestCase
-TestBudgets.settings = settings(max_examples=60, stateful_step_count=40)
+TestBudgets.settings = settings(max_examples=40, stateful_step_count=40)

@@ -434,14 +434,6 @@ def test_a_flag_is_true_or_false(flag):
         SF2EL.paper(**{flag: "no"})
 
 
-def test_nothing_is_left_of_a_preview_after_a_row_is_learned(backend):
-    model = make("default", backend)
-    for x, y in evolving_rows(cycles=1):
-        model.predict_one(x)
-        model.learn_one(x, y)
-        assert model._preview is None
-
-
 def test_rows_without_features_are_refused(backend):
     with pytest.raises(ValueError, match="no features"):
         make("paper", backend).learn_many(np.ones((3, 0)))

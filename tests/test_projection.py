@@ -114,7 +114,7 @@ def assert_inverse_kept(be, settings, rows, rounds, buffer):
     learner = be.Learner(settings, rows.shape[1], buffer, 3, "float64")
     rng = np.random.default_rng(1)
     y = np.where(rng.random(len(rows)) < 0.3, rng.choice([-1.0, 1.0], len(rows)), np.nan)
-    chunk, checked = rounds // 20, 0
+    chunk, checked, entered, rows_before = rounds // 20, 0, 0, None
     for start in range(0, rounds, chunk):
         learner.run(rows[start : start + chunk], y[start : start + chunk])
         state = learner.state()
@@ -127,9 +127,17 @@ def assert_inverse_kept(be, settings, rows, rounds, buffer):
         if state["inverse"] is not None:
             checked += 1
             assert residual(settings, state) <= RESIDUAL
-        state["seen"] = buffer
+        entered += np.count_nonzero(np.any(state["rows"] != rows_before, axis=1)) if start else 0
+        rows_before = state["rows"].copy()
+        state |= {
+            "seen": buffer,
+            "seen_by_kind": (buffer, 0),
+            "decay": (1.0, 1.0),
+            "weights": np.ones(buffer),
+        }
         learner.set_state(state)
     assert checked >= 10
+    assert entered > 5 * buffer
 
 
 @pytest.mark.parametrize("jitter", [1e-3, 1e-8])

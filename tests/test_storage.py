@@ -121,28 +121,33 @@ def test_the_future_changes_nothing():
     assert runs[0].accuracy[known:] != runs[1].accuracy[known:]
 
 
-def test_the_command_writes_everything_and_threads_change_nothing(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    small = replace(Design.declared(), budgets=(2048, 16384), most_rows=40)
-    monkeypatch.setattr(Design, "declared", classmethod(lambda cls: small))
+SMALL = replace(Design.declared(), datasets=("swiss",), budgets=(2048, 16384), most_rows=40)
+
+
+def test_the_number_of_threads_changes_nothing(swiss, tmp_path):
     texts = []
-    for jobs in ("1", "3"):
-        out = tmp_path / jobs
-        arguments = ["reproduce", "storage", "--datasets", "swiss", "--runs", "1", "--jobs", jobs]
-        result = CliRunner().invoke(main, [*arguments, "--out", str(out)], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        folder = out / "storage"
-        texts.append((folder / "storage.json").read_text())
-        for name in ("bytes-swiss", "changing-budget"):
-            assert (folder / "figures" / f"{name}.svg").stat().st_size > 10_000
-            assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
-        page = (folder / "index.html").read_text()
-        assert page.count("<svg") == 2
-        assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
+    for jobs in (1, 3):
+        result = storage.measure(SMALL, {"swiss": swiss}, reading("best"), runs=2, jobs=jobs)
+        result.write(tmp_path)
+        texts.append((tmp_path / "storage.json").read_bytes())
     assert texts[0] == texts[1]
-    content = json.loads(texts[0])
+
+
+def test_the_command_writes_everything(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(Design, "declared", classmethod(lambda cls: SMALL))
+    arguments = ["reproduce", "storage", "--datasets", "swiss", "--runs", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "storage"
+    for name in ("bytes-swiss", "changing-budget"):
+        assert (folder / "figures" / f"{name}.svg").stat().st_size > 10_000
+        assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
+    assert (folder / "index.html").read_text().count("<svg") == 2
+    assert (folder / "storage.md").read_text().count("the planner: ") == 2
+    content = json.loads((folder / "storage.json").read_text())
     cells = content["cells"]
-    assert len(cells) == 2 * len(small.variants) + 2 + len(small.paper_buffers)
+    assert len(cells) == 2 * len(SMALL.variants) + 2 + len(SMALL.paper_buffers)
     assert all(cell["bytes"] <= cell["budget"] for cell in cells if cell["budget"])
     assert content["changing"]["dataset"] == "swiss"
     with (folder / "storage.csv").open() as lines:

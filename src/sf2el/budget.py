@@ -17,6 +17,8 @@ LABEL_BYTES = 2 * 64
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""
 
+MOST_BYTES = 1 << 62
+
 _UNITS = {
     "": 1,
     "B": 1,
@@ -39,14 +41,14 @@ def parse_budget(budget: int | str) -> int:
     ...
     ValueError: budget must be a number of bytes or a text such as '64KiB' or '1MB', not '64 potatoes'.
     """
-    if isinstance(budget, Integral) and not isinstance(budget, bool) and budget > 0:
+    if isinstance(budget, Integral) and not isinstance(budget, bool) and 0 < budget < MOST_BYTES:
         return int(budget)
     if isinstance(budget, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", budget)
         if match and match[2].upper() in _UNITS:
-            size = int(float(match[1]) * _UNITS[match[2].upper()])
-            if size > 0:
-                return size
+            size = float(match[1]) * _UNITS[match[2].upper()]
+            if 1.0 <= size < MOST_BYTES:
+                return int(size)
     raise ValueError(f"budget must be a number of bytes or a text such as '64KiB' or '1MB', not {budget!r}.")
 
 

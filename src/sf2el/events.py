@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor, log10
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +13,18 @@ MOST_KEPT = 32
 EVENT_BYTES = 32
 
 TEXTS = (
-    "first space: {0:g} features",
-    "overlap: {0:g} new features beside the {1:g} current ones",
-    "swap to {0:g} features; the old features are recovered by a map from {1:g} rows",
-    "swap to {0:g} features; the new learner starts alone: no row had both spaces",
-    "swap to {0:g} features; the new learner starts alone: the budget has no room for a map",
+    "first space: {0:.0f} features",
+    "overlap: {0:.0f} new features beside the {1:.0f} current ones",
+    "swap to {0:.0f} features; the old features are recovered by a map from {1:.0f} rows",
+    "swap to {0:.0f} features; the new learner starts alone: no row had both spaces",
+    "swap to {0:.0f} features; the new learner starts alone: the budget has no room for a map",
     "the budget has no room for the vanished space: its learner and its map were dropped",
     "the budget has no room for a map: the next space will start alone",
-    "budget {0:g} bytes",
-    "buffers of {0:g} rows (current) and {1:g} rows (recovered), matrices kept, float64",
-    "buffers of {0:g} rows (current) and {1:g} rows (recovered), no matrices, float64",
-    "buffers of {0:g} rows (current) and {1:g} rows (recovered), no matrices, float32",
-    "a smaller buffer: the {0:g}-row learner's function moved by {1:.3g} in norm",
+    "budget {0:.0f} bytes",
+    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), matrices kept, float64",
+    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float64",
+    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float32",
+    "a smaller buffer: the {0:.0f}-row learner's function moved by {1:.3g} in norm",
 )
 (
     FIRST_SPACE,
@@ -81,7 +82,7 @@ class EventLog:
         count = len(self._slots)
         places = [i % count for i in range(max(self.total - count, self.first), self.total)]
         last = tuple(
-            Event(int(row), TEXTS[int(kind)].format(first, second))
+            Event(int(row), TEXTS[int(kind)].format(first, rounded_up(second) if kind == MOVED else second))
             for row, kind, first, second in self._slots[places].tolist()
         )
         return Events(last, self.total)
@@ -109,3 +110,15 @@ class EventLog:
     def nbytes(self) -> int:
         """Bytes of the log."""
         return int(self._slots.nbytes)
+
+
+def rounded_up(value: float) -> float:
+    """Return a number rounded up to three digits, so that what is told of an error is a bound.
+
+    >>> rounded_up(1.74117), rounded_up(0.0)
+    (1.75, 0.0)
+    """
+    if not value > 0.0:
+        return 0.0
+    unit = 10.0 ** (floor(log10(value)) - 2)
+    return float(f"{ceil(value / unit) * unit:.3g}")

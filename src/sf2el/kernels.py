@@ -139,7 +139,9 @@ class Polynomial(Kernel):
             raise ValueError(f"offset must be between 0 and 1e100, not {self.offset!r}.")
 
     def row(self, rows: Array, x: Array) -> Array:
-        base = saturate(within(self.gamma, rows) * saturate(rows @ x) + within(self.offset, rows))
+        base = saturate(
+            within(self.gamma, rows) * saturate(inner_products(rows, x)) + within(self.offset, rows)
+        )
         # Multiplied out and saturated at each factor, so that no product overflows on the way.
         value = base
         for _ in range(self.degree - 1):
@@ -160,7 +162,7 @@ class Linear(Kernel):
     """
 
     def row(self, rows: Array, x: Array) -> Array:
-        return rows @ x
+        return inner_products(rows, x)
 
     def gradient(self, x: Array, y: Array) -> Array:
         return np.array(y, dtype=float)
@@ -223,6 +225,11 @@ def within(value: float, rows: Array) -> np.floating:
     """Return a parameter in the precision of the rows, within its range."""
     largest = LARGEST if rows.dtype == np.float64 else LARGEST_SINGLE
     return rows.dtype.type(min(value, largest))
+
+
+def inner_products(rows: Array, x: Array) -> Array:
+    """``<rows[s], x>`` for every s, each summed in the same order however many rows there are."""
+    return np.asarray(np.einsum("ij,j->i", rows, x))
 
 
 def squared_distances(rows: Array, x: Array) -> Array:

@@ -189,7 +189,6 @@ class SF2EL:
         self._recipe = recipe
         self._labels = BinaryLabels(classes)
         self._stage: Stage | None = None
-        self._preview: tuple[int, Stage] | None = None
         self._budget = budget
         self._events = EventLog(events_kept(budget))
         self._rows_seen = 0
@@ -206,13 +205,16 @@ class SF2EL:
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> npt.NDArray[np.object_]:
         """Return the predicted label of every row of an array or frame: the loop of ``predict_one``."""
-        out = np.empty(len(X), dtype=object)
-        done = 0
-        for table in table_of(X, features, self._current_names()):
-            for values in table.rows:
-                row = dict(zip(table.names, values.tolist(), strict=True))
-                out[done] = self.predict_one(row)
-                done += 1
+        tables = table_of(X, features, self._current_names())
+        scores: list[float] = []
+        for table in tables:
+            stage = self._stage_of(table.names)
+            if stage is None:
+                scores += [0.0] * len(table.rows)
+            else:
+                scores += [stage.score(row) for row in table.columns(stage.current.names)]
+        out = np.empty(len(scores), dtype=object)
+        out[:] = [self._labels.decide(score) for score in scores]
         return out
 
     def explain_one(self, x: Row) -> dict[str, dict[str, float]]:
@@ -236,22 +238,17 @@ class SF2EL:
     def _stage_for(self, x: Row) -> tuple[Stage | None, Floats]:
         """Return the stage that predicts a row, and the row's values in its order."""
         observed = read_row(x)
-        if self._stage is None:
+        stage = self._stage_of(tuple(observed))
+        if stage is None:
             return None, np.empty(0)
-        period, names = self._spaces(self._stage).period(tuple(observed))
-        stage = self._swap_preview(names) if period is Period.SWAP else self._stage
         return stage, np.array([observed[name] for name in stage.current.names])
 
-    def _swap_preview(self, names: Names) -> Stage:
-        """Return the stage as it would be after a swap; kept until a row is learned."""
-        assert self._stage is not None
-        if (
-            self._preview is None
-            or self._preview[0] != self._rows_seen
-            or self._preview[1].current.names != names
-        ):
-            self._preview = (self._rows_seen, self._stage.swapped(names, preview=True))
-        return self._preview[1]
+    def _stage_of(self, names: Names) -> Stage | None:
+        """Return the stage that predicts rows of these features: after a swap, as it would then be."""
+        if self._stage is None:
+            return None
+        period, found = self._spaces(self._stage).period(names)
+        return self._stage.swapped(found, preview=True) if period is Period.SWAP else self._stage
 
     # -- learning
 
@@ -262,7 +259,6 @@ class SF2EL:
         if stage is not None and type(x) is dict and self._gather(x, stage.current.names, stage.current.row):
             stage.learn(stage.current.row, target)
             self._rows_seen += 1
-            self._preview = None
         else:
             observed = read_row(x)
             names = ordered(observed)
@@ -336,7 +332,6 @@ class SF2EL:
         else:
             rounds = stage.run(table.columns(names), targets)
         self._rows_seen += len(table.rows)
-        self._preview = None
         return rounds
 
     def _swap(self, names: Names) -> Stage:
@@ -378,7 +373,8 @@ class SF2EL:
         told: Told = []
         log = self._events.resized(events_kept(size))
         if self._stage is not None:
-            told = self._stage.fit(size, log.nbytes + LABEL_BYTES + MODEL_BYTES)
+            reserved = log.nbytes + LABEL_BYTES + MODEL_BYTES
+            told = self._stage.fit(size, reserved, growing=size >= self._budget)
         self._budget, self._events = size, log
         self._record([(events.NEW_BUDGET, size, 0.0), *told])
 

@@ -68,10 +68,13 @@ def least_bytes(settings: LearnerSettings, dims: Sequence[int]) -> int:
     return sum(learner_bytes(lean, dim, LEAST_BUFFER, LEANEST.precision) for dim in dims)
 
 
-def plan(settings: LearnerSettings, dims: Sequence[int], available: int) -> tuple[Form, list[Shape]] | None:
+def plan(
+    settings: LearnerSettings, dims: Sequence[int], available: int, held: Sequence[int] | None = None
+) -> tuple[Form, list[Shape]] | None:
     """Return how learners on these numbers of features are best kept in so many bytes, None if they cannot.
 
     The learners share the bytes alike; less than the cost of one more row of the last is left over.
+    ``held`` are rows that must not be lost if that can be: with more room a buffer never gets smaller.
 
     >>> form, shapes = plan(LearnerSettings(), [10], 65536)
     >>> form.text, shapes[0].rows
@@ -80,12 +83,19 @@ def plan(settings: LearnerSettings, dims: Sequence[int], available: int) -> tupl
     >>> form.text, [shape.rows for shape in shapes]
     ('no matrices, float32', [40, 54])
     """
-    for form in FORMS:
-        shapes = _shapes(settings, form, dims, available)
-        enough = ENOUGH_ROWS if form is not LEANEST else LEAST_BUFFER
-        if all(shape.rows >= enough for shape in shapes):
-            return form, shapes
-    return None
+    least = [LEAST_BUFFER] * len(dims)
+    kept = least if held is None else [max(LEAST_BUFFER, rows) for rows in held]
+    options = [(form, _shapes(settings, form, dims, available)) for form in FORMS]
+    for wanted in ([max(ENOUGH_ROWS, rows) for rows in kept], kept):
+        for form, shapes in options:
+            if (form is LEANEST or wanted is not least) and _hold(shapes, wanted):
+                return form, shapes
+    form, shapes = options[-1]
+    return (form, shapes) if _hold(shapes, least) else None
+
+
+def _hold(shapes: Sequence[Shape], rows: Sequence[int]) -> bool:
+    return all(shape.rows >= least for shape, least in zip(shapes, rows, strict=True))
 
 
 def _shapes(settings: LearnerSettings, form: Form, dims: Sequence[int], available: int) -> list[Shape]:

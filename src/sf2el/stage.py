@@ -77,7 +77,10 @@ class Seat:
         self.dim, self.shape = dim, shape
         seed = learner_seed(recipe.seed, index)
         core = _core.backend(recipe.backend)
-        self.core: Any = core.Learner(shape.settings, dim, shape.rows, seed, shape.precision)
+        try:
+            self.core: Any = core.Learner(shape.settings, dim, shape.rows, seed, shape.precision)
+        except MemoryError:
+            raise ValueError("This machine has not so much memory; give a smaller budget.") from None
 
     def refit(self, shape: Shape, backend: str | None) -> float:
         """Move the learner to another shape; return how far its function moved."""
@@ -215,9 +218,13 @@ class Stage:
         if self.recipe.train_in_overlap and self.recipe.buffer_size is not None:
             shape = self.recipe.shape(self.recipe.buffer_size)
             self.upcoming.seat = Seat(self.upcoming.dim, shape, self.recipe, self.index + 1)
-        self.psi = self._new_map(self.upcoming.dim)
+        told: Told = []
+        if budget is None or map_bytes(self.upcoming.dim, self.current.dim) <= budget - reserved:
+            self.psi = self._new_map(self.upcoming.dim)
+        else:
+            told.append((events.DROPPED_MAP, 0.0, 0.0))
         try:
-            return self.fit(budget, reserved)
+            return told + self.fit(budget, reserved)
         except ValueError:
             self.upcoming = self.psi = None
             raise
@@ -261,19 +268,24 @@ class Stage:
 
     # -- bytes
 
-    def fit(self, budget: int | None, reserved: int) -> Told:
+    def fit(self, budget: int | None, reserved: int, *, growing: bool = False) -> Told:
         """Give every learner the shape that the budget allows; drop what it has no room for.
 
-        ``reserved`` bytes of the budget are not the stage's. A budget of None leaves the buffers as they
-        are. Raises ValueError, with nothing changed, if not even a learner of two rows fits.
+        ``reserved`` bytes of the budget are not the stage's. A ``growing`` budget costs no buffer a row. A
+        budget of None leaves the buffers as they are. Raises ValueError, with nothing changed, if not even a
+        learner of two rows fits.
         """
         if budget is None:
             return []
         told: Told = []
         found = None
         for recovered, psi in self._choices():
-            dims = [self.current.dim] if recovered is None else [recovered.seat.dim, self.current.dim]
-            found = plan(self.recipe.settings, dims, budget - reserved - self._fixed_bytes(recovered, psi))
+            seats = [self.current.seat] if recovered is None else [recovered.seat, self.current.seat]
+            dims = [seat.dim for seat in seats if seat is not None]
+            held = [len(seat.core.state()["beta"]) for seat in seats if seat is not None] if growing else None
+            found = plan(
+                self.recipe.settings, dims, budget - reserved - self._fixed_bytes(recovered, psi), held
+            )
             if found is not None:
                 break
         if found is None:

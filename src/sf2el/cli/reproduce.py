@@ -195,7 +195,11 @@ def _print(result: Reproduction) -> None:
                     for cell in result.cells[name]
                     if cell["dataset"] == dataset and method in ("", cell["method"])
                 ]
-                title = f"{shown} {method}" if axis == "label_rates" else shown
+                title = shown
+                if axis == "label_rates":
+                    if method == experiment.methods[0]:
+                        table.add_row(shown)
+                    title = f"  {method}"
                 table.add_row(title, *(f"{cell['accuracy']['mean']:.3f}" for cell in cells))
                 if cells[0]["paper"]:
                     published = (f"{cell['paper']['mean']:.3f}" for cell in cells)

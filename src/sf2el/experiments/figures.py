@@ -220,7 +220,7 @@ def by_number(
 
     ``chance`` draws a line at the share of the larger class; ``logarithmic`` is about the horizontal axis.
     """
-    with column_axes(_height(2.4, len(points), 2)) as (figure, axes):
+    with column_axes(_height(2.4, len(points) + (chance is not None), 2)) as (figure, axes):
         numbers = sorted({number for by_value in points.values() for number in by_value})
         axes.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if logarithmic else "linear")
         axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
@@ -240,11 +240,7 @@ def by_number(
                 label=name,
             )
         if chance is not None:
-            axes.axhline(chance, color=FAINT, linewidth=0.9, linestyle=":")
-            place_of_text: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
-            axes.annotate(
-                "always the larger class", (1, chance), (0, 3), textcoords="offset points", **place_of_text
-            )
+            axes.axhline(chance, color=FAINT, linewidth=0.9, linestyle=":", label="always the larger class")
         axes.set_xticks(numbers, [f"{number:g}" for number in numbers])
         axes.minorticks_off()
         axes.set_ylim(top=min(axes.get_ylim()[1], 1.02))
@@ -321,11 +317,13 @@ def by_bytes(
             zorder=1.8,
             label="the planner",
         )
-        single = {_DASHED: "_", "-": "x", _DOTTED: "+"}  # a curve of one budget is a point
-        for name, curve in variants.items():
+        single: dict[Any, str] = {_DASHED: "_", "-": "x", _DOTTED: "+"}  # a curve of one budget is a point
+        for place, (name, curve) in enumerate(variants.items()):
             look = KEPT_LOOKS[name]
+            # Points stand side by side, so that equal scores do not hide each other.
+            shift = 1.0 if len(curve) > 1 else 1 + 0.025 * (place - (len(variants) - 1) / 2)
             axes.plot(
-                list(curve),
+                [size * shift for size in curve],
                 list(curve.values()),
                 color=look.color,
                 linestyle=look.dashes if len(curve) > 1 else "none",
@@ -344,8 +342,8 @@ def by_bytes(
             zorder=5,
             label="the paper's buffers",
         )
-        for buffer, place in points.items():
-            text = axes.annotate(f"{buffer}", place, (4, -9), textcoords="offset points", zorder=6)
+        for buffer, at in points.items():
+            text = axes.annotate(f"{buffer}", at, (4, -9), textcoords="offset points", zorder=6)
             text.set_path_effects([withStroke(linewidth=2.2, foreground="white")])
         axes.margins(y=0.08)
         low, high = axes.get_ylim()
@@ -362,7 +360,14 @@ def by_bytes(
             )
         axes.set_ylim(top=min(axes.get_ylim()[1], 1.02))
         _kib_ticks(axes.xaxis, [*planner, *(size for size, _ in points.values())])
-        figure.legend(loc="outside upper center", ncols=2, columnspacing=1.2, handlelength=1.8)
+        bold, *others = axes.get_legend_handles_labels()[0]
+        figure.legend(
+            handles=[*others[:-1], bold, others[-1]],
+            loc="outside upper center",
+            ncols=2,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
         return figure
 
 

@@ -66,8 +66,8 @@ class Kept:
     def rows_within(self, dim: int, available: int) -> int:
         """Return the most rows a learner of so many bytes can have, 0 if none.
 
-        >>> Kept().rows_within(10, 65536 // 2), Kept("pursuit", False, "float32").rows_within(10, 1024)
-        (84, 19)
+        >>> Kept().rows_within(10, 32768), Kept("pursuit", False, "float32").rows_within(10, 1024)
+        (57, 19)
         """
         sizes = range(1, MOST_BUFFER + 1)
         return bisect_right(sizes, available, key=lambda rows: self.nbytes(dim, rows))

@@ -311,11 +311,10 @@ def _figures(
             )
             for name in pair
         ]
-        order = f" ({pair[0]} left, {pair[1]} right)" if len(pair) == 2 else ""
         blocks.append(
             Figure(
                 panels,
-                text[0].upper() + text[1:] + order + ". Bands and bars: one standard deviation over runs.",
+                text[0].upper() + text[1:] + ". Bands and bars: one standard deviation over runs.",
             )
         )
     return Section(title, blocks) if blocks else None

@@ -112,10 +112,11 @@ def _glance(result: Storage) -> Section:
 def _curves(result: Storage, drawn: Mapping[str, Drawing]) -> Section:
     blocks: list[Block] = [
         Text(
-            "Look at the left of each figure first: where bytes are scarce, green (no matrix) stands above "
-            "orange (the paper's exact projection), because the bytes of a matrix buy many more rows. Solid "
-            "(float32) above dashed (float64) is the same trade. To the right all curves meet: there bytes "
-            "no longer matter. The bold curve is what a user of the product gets."
+            "Look at the left of each figure first: where bytes are scarce, does green (no matrix) stand "
+            "above orange (the paper's exact projection)? The bytes of a matrix buy many more rows. Solid "
+            "(float32) against dashed (float64) is the same trade. Where the curves meet, to the right, the "
+            "way of keeping no longer matters. The bold curve is what the product's planner chooses; the "
+            "table above says which way it took where."
         )
     ]
     names = list(result.datasets)
@@ -134,6 +135,12 @@ def _curves(result: Storage, drawn: Mapping[str, Drawing]) -> Section:
             "stands above a diamond, or left of it at its height, is a better use of its bytes. Means over "
             "runs; deviations are in storage.csv."
         )
+        lone = [name for name in pair if len(result.curve(name, PLANNER)) == 1]
+        if lone:
+            caption += (
+                f" On {' and '.join(lone)} the map alone takes so much that one budget is left; there the "
+                "variants stand side by side to be seen, all at that budget."
+            )
         blocks.append(Figure(panels, caption))
     return Section("Accuracy by bytes", blocks)
 

@@ -45,8 +45,8 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _symmetric(matrix: Array) -> Array:
-    """Return the symmetric matrix that has the lower triangle of this one."""
-    return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)
+    """Return the mean of a matrix and its transpose: symmetric to the bit."""
+    return np.asarray(0.5 * (matrix + matrix.T))
 
 
 class Learner:
