@@ -18,6 +18,7 @@ lint: .venv/installed
 
 bench: .venv/bench
 	$(BIN)/python benchmarks/run_all.py
+	$(BIN)/python benchmarks/many_models.py
 
 soak: .venv/installed
 	$(BIN)/python benchmarks/soak_budget.py
