@@ -560,3 +560,14 @@ def test_the_paper_model_has_no_budget(backend):
     with pytest.raises(ValueError, match="buffer_size"):
         model.set_budget("64KiB")
     assert state_of(model) == before
+
+
+def test_scratch_and_wrapper_are_told_apart_and_do_not_grow_with_rows(backend):
+    model = SF2EL(budget=8_000, backend=backend)
+    learn(model, A, 100, 0)
+    before = model.memory_overhead()
+    learn(model, A, 400, 1)
+    after = model.memory_overhead()
+    assert before["scratch"] == after["scratch"] == (model._stage.current.learner.scratch_nbytes)
+    assert 500 < after["wrapper"] < 8_000
+    assert abs(after["wrapper"] - before["wrapper"]) < 200

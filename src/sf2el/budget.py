@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Hashable, Iterable
 from numbers import Integral
+from types import BuiltinFunctionType, ModuleType
+
+import numpy as np
 
 from sf2el.settings import LearnerSettings
 
@@ -80,6 +84,27 @@ def hedge_bytes(experts: int) -> int:
 def names_bytes(names: Iterable[Hashable]) -> int:
     """Return the bytes of feature names, as UTF-8 text."""
     return sum(len(str(name).encode()) for name in names)
+
+
+def wrapper_bytes(root: object) -> int:
+    """Return the bytes of the Python objects that make up a model, without the numbers they hold."""
+    seen: set[int] = set()
+
+    def size(thing: object) -> int:
+        if id(thing) in seen or isinstance(thing, (type, ModuleType, BuiltinFunctionType)):
+            return 0
+        seen.add(id(thing))
+        own = sys.getsizeof(thing) - (int(thing.nbytes) if isinstance(thing, np.ndarray) else 0)
+        parts: Iterable[object] = ()
+        if isinstance(thing, dict):
+            parts = thing.values()
+        elif isinstance(thing, (list, tuple)):
+            parts = thing
+        elif hasattr(thing, "__dict__"):
+            parts = (vars(thing),)
+        return own + sum(map(size, parts))
+
+    return size(root)
 
 
 def _round_up(size: int) -> int:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sf2el import _core, events, persist
 from sf2el.atomic import write_bytes
-from sf2el.budget import LABEL_BYTES, MODEL_BYTES, parse_budget
+from sf2el.budget import LABEL_BYTES, MODEL_BYTES, parse_budget, wrapper_bytes
 from sf2el.events import EventLog, Events
 from sf2el.kernels import RBF, Kernel
 from sf2el.labels import BinaryLabels, Label
@@ -381,14 +381,30 @@ class SF2EL:
     def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
         """Return the bytes of everything the model keeps; by part with ``detail``.
 
-        Working scratch (one block a thread, whatever the number of models) and the Python objects around
-        the numbers are not in it.
+        Working scratch and the Python objects around the numbers are not in it; ``memory_overhead`` tells
+        them.
         """
         parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
         if self._stage is not None:
             parts |= self._stage.nbytes()
         parts |= {"events": self._events.nbytes, "labels": LABEL_BYTES, "counters": MODEL_BYTES}
         return parts if detail else sum(parts.values())
+
+    def memory_overhead(self) -> dict[str, int]:
+        """Return bytes that do not count: a thread's working scratch, and the Python objects of this model.
+
+        The scratch is one block a thread, as large as its largest learner needs, whatever the number of
+        models. The wrapper does not grow with rows.
+
+        Examples
+        --------
+        >>> model = SF2EL(budget="4KiB")
+        >>> model.learn_one({"a": 1.0, "b": 2.0})
+        >>> sorted(model.memory_overhead())
+        ['scratch', 'wrapper']
+        """
+        scratch = 0 if self._stage is None else self._stage.scratch_nbytes()
+        return {"scratch": scratch, "wrapper": wrapper_bytes(self)}
 
     def _own_bytes(self) -> int:
         return self._events.nbytes + LABEL_BYTES + MODEL_BYTES

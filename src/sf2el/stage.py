@@ -102,7 +102,8 @@ class Space:
         self.seat: Seat | None = None
         self.row: Floats = np.empty(self.dim)
         self._scaled: Floats = np.empty(self.dim)
-        self.nbytes = names_bytes(names) + (scaler_bytes(self.dim) if recipe.scaled else 0)
+        self.name_nbytes = names_bytes(names)
+        self.nbytes = self.name_nbytes + (scaler_bytes(self.dim) if recipe.scaled else 0)
 
     @property
     def learner(self) -> Any:
@@ -342,5 +343,10 @@ class Stage:
             "maps": maps,
             "scalers": sum(scaler_bytes(space.dim) for space in spaces if space.scaler is not None),
             "weights": hedge_bytes(self.hedge.experts),
-            "names": sum(names_bytes(space.names) for space in spaces),
+            "names": sum(space.name_nbytes for space in spaces),
         }
+
+    def scratch_nbytes(self) -> int:
+        """Return the bytes of working scratch that a thread needs for these learners."""
+        seats = [self.current.seat, self.recovered.seat if self.recovered else None]
+        return max(int(seat.core.scratch_nbytes) for seat in seats if seat is not None)

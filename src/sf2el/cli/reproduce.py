@@ -135,7 +135,8 @@ def _print_storage(result: Storage) -> None:
         table.add_column(f"{budget // KIB}", justify="right", no_wrap=True)
     for dataset in result.datasets:
         curve = result.curve(dataset, PLANNER)
-        table.add_row(dataset, *(f"{curve[budget]:.3f}" if budget in curve else "" for budget in budgets))
+        shown = f"{dataset} (simulated)" if result.datasets[dataset].simulated else dataset
+        table.add_row(shown, *(f"{curve[budget]:.3f}" if budget in curve else "" for budget in budgets))
     Console().print(table, highlight=False)
     click.echo(result.verdict())
 

@@ -297,8 +297,8 @@ class Storage:
         falls = self.falls()
         if not falls:
             return (
-                "The planner's accuracy falls by more than "
-                f"{self.design.tolerance:g} from no budget to the next, on no dataset."
+                "On no dataset does the planner's accuracy fall by more than "
+                f"{self.design.tolerance:g} from one budget to the next."
             )
         places = "; ".join(
             f"{fall['dataset']} from {fall['from'] // KIB} to {fall['to'] // KIB} KiB ({fall['change']:+.4f})"

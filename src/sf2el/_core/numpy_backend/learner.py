@@ -357,6 +357,11 @@ class Learner:
         """Bytes of what is kept at full capacity, as the compiled core lays it out."""
         return learner_bytes(self.settings, self.dim, self.capacity, self.precision)
 
+    @property
+    def scratch_nbytes(self) -> int:
+        """Bytes of the working arrays that live between two calls: none."""
+        return 0
+
     def state(self) -> dict[str, Any]:
         """Return everything kept, as arrays and numbers."""
         return {
