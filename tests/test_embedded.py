@@ -85,3 +85,4 @@ def test_the_core_alone_compiles_without_a_warning(compiler: str, standard: str,
     compile_with(
         compiler, standard, *WARNINGS, "-Wshadow", "-O1", "-c", str(source), "-o", str(tmp_path / "o")
     )
+    assert (tmp_path / "o").stat().st_size > 0

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from sf2el import Learner
 from sf2el.cli import main
 from sf2el.datasets import load
-from sf2el.experiments import storage
+from sf2el.experiments import changing_budget, storage
 from sf2el.experiments.readings import reading
 from sf2el.experiments.storage import PAPER, PLANNER, Design, Kept, Storage
 from sf2el.methods import run_methods
@@ -97,7 +97,7 @@ def test_falls_are_found():
 
 def test_a_changing_budget_is_never_exceeded():
     budgets = [32768, 4096, 65536, 6000]
-    run = storage.run_changing(generated(), budgets, chunk=20, window=100)
+    run = changing_budget.run_changing(generated(), budgets, chunk=20, window=100)
     assert all(used <= budget for used, budget in zip(run.nbytes, run.budget, strict=True))
     assert [part["budget"] for part in run.parts] == budgets
     assert list(dict.fromkeys(run.budget)) == budgets
@@ -115,7 +115,10 @@ def test_the_future_changes_nothing():
     y[600:] = -y[600:]
     new[-200:] = rng.normal(size=new[-200:].shape)
     sizes = {"chunk": 50, "window": 50}
-    runs = [storage.run_changing(s, [32768, 8192], **sizes) for s in (stream, replace(stream, y=y, new=new))]
+    runs = [
+        changing_budget.run_changing(s, [32768, 8192], **sizes)
+        for s in (stream, replace(stream, y=y, new=new))
+    ]
     known = sum(at <= 600 for at in runs[0].rounds)
     assert runs[0].accuracy[:known] == runs[1].accuracy[:known]
     assert runs[0].accuracy[known:] != runs[1].accuracy[known:]

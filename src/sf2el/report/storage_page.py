@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sf2el.experiments import figures
+from sf2el.experiments import figures, storage_figures
 from sf2el.experiments.storage import KIB, PAPER, PLANNER, Storage
 from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
 
@@ -18,7 +18,7 @@ CHANGING = "changing-budget"
 def drawings(result: Storage) -> dict[str, Drawing]:
     """Return the figures by name: accuracy by bytes for each dataset, and the changing budget."""
     drawn = {
-        f"bytes-{dataset}": figures.by_bytes(
+        f"bytes-{dataset}": storage_figures.by_bytes(
             {name: result.curve(dataset, name) for name in result.design.variants},
             result.curve(dataset, PLANNER),
             {
@@ -33,7 +33,7 @@ def drawings(result: Storage) -> dict[str, Drawing]:
     }
     moving = result.changing
     largest = max(moving.budget) // KIB
-    drawn[CHANGING] = figures.under_budget(
+    drawn[CHANGING] = storage_figures.under_budget(
         moving.rounds,
         {"changing budget": moving.accuracy, f"always {largest} KiB": moving.steady},
         moving.nbytes,
