@@ -24,14 +24,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+DASH_DOTTED = (0, (5.0, 1.4, 1.0, 1.4))
 KEPT_LOOKS: dict[str, Look] = {
     "exact, float64": Look("#D55E00", "", DASHED),
+    "exact, float64, stratified": Look("#D55E00", "", DASH_DOTTED),
     "exact, float32": Look("#D55E00", ""),
     "exact, float32, stratified": Look("#D55E00", "", DOTTED),
     "pursuit + Gram, float64": Look("#0072B2", "", DASHED),
+    "pursuit + Gram, float64, stratified": Look("#0072B2", "", DASH_DOTTED),
     "pursuit + Gram, float32": Look("#0072B2", ""),
     "pursuit + Gram, float32, stratified": Look("#0072B2", "", DOTTED),
     "no matrix, float64": Look("#00805E", "", DASHED),
+    "no matrix, float64, stratified": Look("#00805E", "", DASH_DOTTED),
     "no matrix, float32": Look("#00805E", ""),
     "no matrix, float32, stratified": Look("#00805E", "", DOTTED),
 }
@@ -59,7 +63,7 @@ def by_bytes(
     title
         What the figure is of.
     """
-    with column_axes(4.15) as (figure, axes):
+    with column_axes(4.55) as (figure, axes):
         axes.set(xlabel="total bytes (KiB)", ylabel="accuracy", xscale="log")
         axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
         # Under the thin curves, so that the variant that the planner follows stays in sight.
@@ -91,7 +95,12 @@ def by_bytes(
 
 
 def _draw_variants(axes: Axes, variants: Mapping[str, Mapping[int, float]]) -> None:
-    single: dict[Any, str] = {DASHED: "_", "-": "x", DOTTED: "+"}  # a curve of one budget is a point
+    single: dict[Any, str] = {
+        DASHED: "_",
+        DASH_DOTTED: "|",
+        "-": "x",
+        DOTTED: "+",
+    }  # a curve of one budget is a point
     for place, (name, curve) in enumerate(variants.items()):
         look = KEPT_LOOKS[name]
         # Points stand side by side, so that equal scores do not hide each other.
