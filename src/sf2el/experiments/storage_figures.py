@@ -113,8 +113,18 @@ def _draw_variants(axes: Axes, variants: Mapping[str, Mapping[int, float]]) -> N
             marker=None if len(curve) > 1 else single[look.dashes],
             markersize=7,
             linewidth=1.0,
-            label=name.replace(", stratified", ", strat.").replace("float", "f"),
+            label=_short(name),
         )
+
+
+def _short(name: str) -> str:
+    """Return a variant's name as the legend has room for it.
+
+    >>> _short("pursuit + Gram, float32, stratified")
+    'Gram only, f32, strat.'
+    """
+    name = name.replace("pursuit + Gram", "Gram only").replace("exact", "Gram, inverse")
+    return name.replace(", stratified", ", strat.").replace("float", "f")
 
 
 def _draw_points(axes: Axes, points: Mapping[int, tuple[int, float]]) -> None:
