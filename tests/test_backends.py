@@ -348,3 +348,18 @@ def test_another_process_gives_the_same_bits(be):
 
 def test_every_loss_is_among_the_switches():
     assert {switched(name).loss for name in SWITCHES} == {*LOSSES}
+
+
+def test_the_stub_names_what_the_compiled_module_has():
+    import ast
+
+    import sf2el._core
+    from sf2el._core import _native
+
+    tree = ast.parse((Path(sf2el._core.__file__).parent / "_native.pyi").read_text())
+    told = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert told == {name for name in dir(_native) if not name.startswith("_")}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)} - {"__init__"}
+            assert members == {name for name in dir(getattr(_native, node.name)) if not name.startswith("_")}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.datasets import Dataset
-from sf2el.experiments.protocol import settings_file
+from sf2el.experiments.declared import settings_file
 from sf2el.model import SF2EL
 from sf2el.streams import TwoSpaceStream, stream_for
 

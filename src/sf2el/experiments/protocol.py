@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el.datasets import Dataset
+from sf2el.experiments.declared import settings_file
 from sf2el.experiments.readings import Hyperparameters, Reading
 from sf2el.methods import METHODS, MethodRun, run_methods
 from sf2el.streams import stream_for
@@ -132,13 +130,3 @@ def balanced(correct: npt.NDArray[np.bool_], y: Floats) -> float:
 def curve_rounds(rounds: int) -> npt.NDArray[np.int64]:
     """Return the rounds (from 1) at which a curve is sampled: the same number for every dataset."""
     return np.unique(np.linspace(1, rounds, min(CURVE_POINTS, rounds)).round().astype(np.int64))
-
-
-@cache
-def _settings_text(name: str) -> str:
-    return files("sf2el.experiments").joinpath(f"settings/{name}.toml").read_text(encoding="utf-8")
-
-
-def settings_file(name: str) -> dict[str, Any]:
-    """Return the content of a committed settings file."""
-    return tomllib.loads(_settings_text(name))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.experiments.declared import settings_file
 from sf2el.hedge import Hedge
 from sf2el.kernels import RBF
 from sf2el.methods import Setup
@@ -112,8 +111,7 @@ def reading(name: str) -> Reading:
     ('project', 'drop')
     """
     check_choice("reading", name, READINGS)
-    text = files("sf2el.experiments").joinpath(f"settings/{name}.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = settings_file(name)
     datasets = {key: Hyperparameters(**values) for key, values in content["datasets"].items()}
     return Reading(name, content["switches"], datasets)
 

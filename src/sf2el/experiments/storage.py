@@ -26,7 +26,7 @@ from sf2el.atomic import write_text
 from sf2el.budget import hedge_bytes, learner_bytes, map_bytes
 from sf2el.datasets import Dataset
 from sf2el.experiments.changing_budget import Changing, changing_budget, changing_dataset
-from sf2el.experiments.protocol import settings_file
+from sf2el.experiments.declared import settings_file
 from sf2el.experiments.readings import Reading
 from sf2el.experiments.statistics import mean_std
 from sf2el.experiments.tables import as_json

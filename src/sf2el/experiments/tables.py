@@ -11,7 +11,8 @@ from typing import Any
 
 from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
-from sf2el.experiments.protocol import Experiment, Unit, settings_file
+from sf2el.experiments.declared import settings_file
+from sf2el.experiments.protocol import Experiment, Unit
 from sf2el.experiments.readings import Reading
 from sf2el.experiments.runner import Results
 from sf2el.experiments.statistics import Paired, mean_std, paired

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sf2el.datasets import Dataset
-from sf2el.experiments.protocol import Unit, run_unit, settings_file
+from sf2el.experiments.declared import settings_file
+from sf2el.experiments.protocol import Unit, run_unit
 from sf2el.experiments.readings import Hyperparameters, Reading
 from sf2el.methods import METHODS
 
