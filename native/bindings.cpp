@@ -1,99 +1,16 @@
-// The only file that knows Python.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
+// Python's module. Only files named bind* know Python.
+#include "bindings.hpp"
 
 #include <cstdlib>
 #include <stdexcept>
-#include <string>
 
-#include "core.hpp"
-#include "dispatch.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace sf2el_python;
 
 namespace {
 
 using sf2el::AnyLearner;
 using sf2el::LearnerParams;
 using sf2el::LearnerState;
-
-using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::c_contig>;
-
-constexpr double largest_feature = 1e100;
-
-// ---- arrays out
-
-template <class T>
-Out<T> own(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
-    auto* heap = new std::vector<T>(std::move(values));
-    nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(heap->data(), shape, owner);
-}
-
-Out<double> copy_out(const double* from, std::size_t n) {
-    return own(std::vector<double>(from, from + n), {n});
-}
-
-// ---- input checks; each runs before anything is changed
-
-void check_width(std::size_t width, std::size_t dim) {
-    if (width != dim)
-        throw nb::value_error(("This row has " + std::to_string(width) + " values, but this learner's space has " +
-                               std::to_string(dim) + " features; pass rows of that width.")
-                                  .c_str());
-}
-
-void check_finite(const double* values, std::size_t n) {
-    // A sum of flags, not an early exit: the loop vectorises.
-    std::size_t bad = 0;
-    for (std::size_t i = 0; i < n; ++i) bad += !(values[i] >= -largest_feature && values[i] <= largest_feature);
-    if (bad)
-        throw nb::value_error(
-            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on.");
-}
-
-void check_row(const Vector& x, std::size_t dim) {
-    check_width(x.shape(0), dim);
-    check_finite(x.data(), dim);
-}
-
-void check_rows(const Matrix& x, std::size_t dim) {
-    check_width(x.shape(1), dim);
-    check_finite(x.data(), x.shape(0) * dim);
-}
-
-void check_label(double y) {
-    if (!(y != y || (y >= -largest_feature && y <= largest_feature)))
-        throw nb::value_error("A label is infinite or beyond 1e100; use NaN for an unlabelled row.");
-}
-
-void check_same_length(std::size_t a, std::size_t b) {
-    if (a != b)
-        throw nb::value_error(("There are " + std::to_string(a) + " rows but " + std::to_string(b) +
-                               " entries beside them; pass one for each row.")
-                                  .c_str());
-}
-
-// ---- words to codes
-
-template <class T>
-T choose(const std::string& word, std::initializer_list<std::pair<const char*, T>> table) {
-    for (const auto& [name, value] : table)
-        if (word == name) return value;
-    std::string known;
-    for (const auto& [name, value] : table) known += (known.empty() ? "" : ", ") + std::string(name);
-    throw nb::value_error(("Unknown setting " + word + "; choose from " + known + ".").c_str());
-}
 
 sf2el::KernelTerm kernel_term(const std::string& kind, double gamma, double offset, int degree) {
     using K = sf2el::KernelKind;
@@ -119,22 +36,26 @@ bool wide_usable() {
 #endif
 }
 
-std::unique_ptr<AnyLearner> make_learner(const LearnerParams& p, bool single, const std::string& variant) {
-    const bool wide = choose<bool>(variant, {{"auto", wide_usable()}, {"wide", true}, {"base", false}});
+}  // namespace
+
+const sf2el::Variant& sf2el_python::variant(const std::string& name) {
+    const bool wide = choose<bool>(name, {{"auto", wide_usable()}, {"wide", true}, {"base", false}});
 #ifdef SF2EL_WIDE_VARIANT
-    if (wide && wide_usable()) return sf2el::make_learner_wide(p, single);
+    if (wide && wide_usable()) return sf2el::wide_variant;
 #endif
     if (wide) throw nb::value_error("This processor or build has no wide variant of the core.");
-    return sf2el::make_learner_base(p, single);
+    return sf2el::base_variant;
 }
+
+namespace {
 
 // ---- Python's learner
 
-class Learner {
+class Learner final : public Expert {
 public:
     explicit Learner(std::unique_ptr<AnyLearner> core) : core_(std::move(core)) {}
 
-    std::size_t dim() const { return core_->params().dim; }
+    sf2el::AnyExpert& expert() const override { return *core_; }
 
     double predict(const Vector& x) {
         check_row(x, dim());
@@ -152,10 +73,19 @@ public:
         return own(std::move(scores), {n});
     }
 
-    std::pair<double, double> learn(const Vector& x, double y) {
+    std::pair<double, double> learn(const Vector& x, double y, double weight) {
         check_row(x, dim());
         check_label(y);
-        const sf2el::Outcome outcome = core_->learn(x.data(), y);
+        check_weight(weight);
+        const sf2el::Outcome outcome = core_->learn(x.data(), y, weight);
+        return {outcome.score, outcome.risk};
+    }
+
+    std::pair<double, double> learn_late(const Vector& x, double y, double weight) {
+        check_row(x, dim());
+        check_late_label(y);
+        check_weight(weight);
+        const sf2el::Outcome outcome = core_->learn_late(x.data(), y, weight);
         return {outcome.score, outcome.risk};
     }
 
@@ -173,8 +103,6 @@ public:
     }
 
     void restart() { core_->restart(); }
-    std::size_t nbytes() const { return core_->state_bytes(); }
-    std::size_t scratch_nbytes() const { return core_->scratch_bytes(); }
     Learner copy() const { return Learner(core_->copy()); }
 
     nb::dict state() {
@@ -257,7 +185,7 @@ private:
 
 // ---- Python's recovery map, hedge and scaler
 
-class RecoveryMap {
+class RecoveryMap final : public RowMap {
 public:
     RecoveryMap(std::uint32_t from, std::uint32_t to, double ridge, bool intercept)
         : p_{from, to, ridge, intercept}, block_(sf2el::RecoveryMap::reals(p_)), map_(p_, block_.data()) {}
@@ -292,6 +220,10 @@ public:
         return own(std::vector<double>(map_.matrix(), map_.matrix() + std::size_t(p_.from) * p_.to), {p_.from, p_.to});
     }
 
+    std::size_t from() const override { return p_.from; }
+    std::size_t to() const override { return p_.to; }
+    void map_row(const double* z, double* x) override { map_.recover(z, x); }
+
     double rows() const { return map_.rows(); }
     Out<double> state() const { return copy_out(block_.data(), block_.size()); }
 
@@ -306,7 +238,7 @@ private:
     sf2el::RecoveryMap map_;
 };
 
-class Hedge {
+class Hedge final : public RowMixer {
 public:
     Hedge(std::size_t experts, double eta)
         : block_(sf2el::Hedge::reals(experts)), hedge_(experts, eta, block_.data()) {}
@@ -318,6 +250,15 @@ public:
     double largest() const { return hedge_.largest(); }
     double rounds() const { return hedge_.rounds(); }
     double rate() const { return hedge_.rate(); }
+
+    std::size_t experts() const override { return hedge_.experts(); }
+    double mix_row(const double* scores) const override {
+        return experts() == 1 ? scores[0] : hedge_.combine(scores);
+    }
+    void follow_row(const double* risks) override {
+        check_finite(risks, experts());
+        hedge_.update(risks);
+    }
 
     double combine(const Vector& scores) const {
         check_row(scores, hedge_.experts());
@@ -356,19 +297,27 @@ private:
     sf2el::Hedge hedge_;
 };
 
-class Scaler {
+class Scaler final : public RowScaler {
 public:
-    explicit Scaler(std::size_t dim)
-        : dim_(dim), block_(sf2el::Scaler::reals(dim)), scaler_(dim, block_.data()) {}
+    Scaler(std::size_t dim, std::optional<double> divisor)
+        : dim_(dim), block_(sf2el::Scaler::reals(dim)), scaler_(dim, block_.data(), divisor.value_or(0.0)) {
+        if (divisor && !(*divisor > 0.0 && *divisor <= largest_feature))
+            throw nb::value_error("divisor must be above 0 and at most 1e100, or None for the root of dim.");
+    }
 
     void scale_into(const Vector& x, MutableVector out, bool keep) {
-        check_row(x, dim_);
+        check_width(x.shape(0), dim_);
+        check_known(x.data(), dim_);
         check_width(out.shape(0), dim_);
         scaler_.scale(x.data(), out.data(), keep);
     }
 
+    std::size_t dim() const override { return dim_; }
+    void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
+
     Out<double> scale_many(const Matrix& x, bool keep) {
-        check_rows(x, dim_);
+        check_width(x.shape(1), dim_);
+        check_known(x.data(), x.shape(0) * dim_);
         const std::size_t n = x.shape(0);
         std::vector<double> out(n * dim_);
         for (std::size_t i = 0; i < n; ++i) scaler_.scale(x.data() + i * dim_, out.data() + i * dim_, keep);
@@ -388,13 +337,11 @@ private:
     sf2el::Scaler scaler_;
 };
 
-// Fills `out` with the row's values in the order of `names`. False, with `out`
-// in any state, unless the row has exactly these keys and a finite number below
-// 1e100 for each: the caller then finds out what is the matter.
-bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
+}  // namespace
+
+bool sf2el_python::gather_row(const nb::dict& row, const nb::tuple& names, double* to) {
     const std::size_t n = nb::len(names);
-    if (nb::len(row) != n || out.shape(0) != n) return false;
-    double* to = out.data();
+    if (nb::len(row) != n) return false;
     for (std::size_t i = 0; i < n; ++i) {
         PyObject* value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), i));
         if (!value) {
@@ -419,6 +366,12 @@ bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
     return true;
 }
 
+namespace {
+
+bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
+    return out.shape(0) == nb::len(names) && gather_row(row, names, out.data());
+}
+
 Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t seed,
                       const std::vector<std::tuple<std::string, double, double, int>>& kernel, const std::string& loss,
                       double graph_width, double ridge, double smoothness, double step, double label_rate,
@@ -441,7 +394,8 @@ Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t s
     p.loss = choose<L>(loss, {{"logistic", L::logistic},
                               {"hinge", L::hinge},
                               {"squared_hinge", L::squared_hinge},
-                              {"squared", L::squared}});
+                              {"squared", L::squared},
+                              {"absolute", L::absolute}});
     p.graph_width = graph_width;
     p.ridge = ridge;
     p.smoothness = smoothness;
@@ -464,7 +418,7 @@ Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t s
     p.project_on_skip = choose<bool>(on_skip, {{"drop", false}, {"project", true}});
     p.stratified = choose<bool>(sampling, {{"reservoir", false}, {"stratified", true}});
     const bool single = choose<bool>(precision, {{"float64", false}, {"float32", true}});
-    return Learner(make_learner(p, single, variant));
+    return Learner(sf2el_python::variant(variant).learner(p, single));
 }
 
 }  // namespace
@@ -473,6 +427,7 @@ NB_MODULE(_native, m) {
     m.doc() = "The compiled core of sf2el.";
     // An interpreter that exits with models alive (in a REPL, in a test) is no leak worth a report.
     nb::set_leak_warnings(false);
+    nb::class_<Part>(m, "Part");
     m.def("wide_usable", &wide_usable);
     m.def("gather", &gather, "row"_a, "names"_a, "out"_a);
     m.def("exp_neg", [](double x) { return sf2el::exp_neg(x); }, "x"_a);
@@ -482,19 +437,25 @@ NB_MODULE(_native, m) {
           "smoothness"_a, "step"_a, "label_rate"_a, "radius"_a, "jitter"_a, "manifold"_a, "equations"_a, "cap"_a,
           "projection"_a, "pursuit_steps"_a, "keep_gram"_a, "on_skip"_a, "sampling"_a, "precision"_a, "variant"_a);
 
-    nb::class_<Learner>(m, "Learner")
+    nb::class_<Expert>(m, "Expert")
+        .def_prop_ro("dim", &Expert::dim)
+        .def_prop_ro("outputs", &Expert::outputs)
+        .def_prop_ro("uses_unlabelled", &Expert::uses_unlabelled)
+        .def_prop_ro("nbytes", &Expert::nbytes)
+        .def_prop_ro("scratch_nbytes", &Expert::scratch_nbytes);
+
+    nb::class_<Learner, Expert>(m, "Learner")
         .def("predict", &Learner::predict, "x"_a)
         .def("predict_many", &Learner::predict_many, "X"_a)
-        .def("learn", &Learner::learn, "x"_a, "y"_a)
+        .def("learn", &Learner::learn, "x"_a, "y"_a, "weight"_a = 1.0)
+        .def("learn_late", &Learner::learn_late, "x"_a, "y"_a, "weight"_a = 1.0)
         .def("run", &Learner::run, "X"_a, "y"_a, "frozen"_a = false)
         .def("restart", &Learner::restart)
         .def("copy", &Learner::copy)
         .def("state", &Learner::state)
-        .def("set_state", &Learner::set_state, "state"_a)
-        .def_prop_ro("nbytes", &Learner::nbytes)
-        .def_prop_ro("scratch_nbytes", &Learner::scratch_nbytes);
+        .def("set_state", &Learner::set_state, "state"_a);
 
-    nb::class_<RecoveryMap>(m, "RecoveryMap")
+    nb::class_<RecoveryMap, Part>(m, "RecoveryMap")
         .def(nb::init<std::uint32_t, std::uint32_t, double, bool>(), "new_dim"_a, "old_dim"_a, "ridge"_a,
              "intercept"_a)
         .def("observe", &RecoveryMap::observe, "Z"_a, "X"_a)
@@ -506,7 +467,7 @@ NB_MODULE(_native, m) {
         .def_prop_ro("matrix", &RecoveryMap::matrix, nb::rv_policy::automatic)
         .def_prop_ro("rows", &RecoveryMap::rows);
 
-    nb::class_<Hedge>(m, "Hedge")
+    nb::class_<Hedge, Part>(m, "Hedge")
         .def(nb::init<std::size_t, double>(), "experts"_a, "eta"_a)
         .def("combine", &Hedge::combine, "scores"_a)
         .def("update", &Hedge::update, "risks"_a)
@@ -521,10 +482,16 @@ NB_MODULE(_native, m) {
         .def_prop_ro("rounds", &Hedge::rounds)
         .def_prop_ro("rate", &Hedge::rate);
 
-    nb::class_<Scaler>(m, "Scaler")
-        .def(nb::init<std::size_t>(), "dim"_a)
+    nb::class_<Scaler, Part>(m, "Scaler")
+        .def(nb::init<std::size_t, std::optional<double>>(), "dim"_a, "divisor"_a = nb::none())
         .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
         .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
         .def("state", &Scaler::state)
         .def("set_state", &Scaler::set_state, "state"_a);
+
+    bind_moments(m);
+    bind_experts(m);
+    bind_bank(m);
+    bind_fixed_share(m);
+    bind_round(m);
 }

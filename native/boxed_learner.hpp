@@ -5,9 +5,23 @@
 
 #include "core.hpp"
 #include "dispatch.hpp"
+#include "thread_scratch.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
+
+template <class Real>
+inline void unpack(const Real* packed, size_t n, std::vector<double>& dense) {
+    dense.resize(n * n);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j < n; ++j) dense[i * n + j] = double(packed[packed_at(i, j)]);
+}
+
+template <class Real>
+inline void pack(const std::vector<double>& dense, size_t n, Real* packed) {
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j <= i; ++j) packed[packed_at(i, j)] = static_cast<Real>(dense[i * n + j]);
+}
 
 template <class Real>
 class BoxedLearner final : public AnyLearner {
@@ -24,7 +38,20 @@ public:
         for (size_t i = 0; i < n; ++i) scores[i] = learner.predict(x + i * params_.dim);
     }
 
-    Outcome learn(const double* x, double y) override { return view().learn(x, y); }
+    Outcome learn(const double* x, double y, double weight) override { return view().learn(x, y, weight); }
+    Outcome learn_late(const double* x, double y, double weight) override { return view().learn_late(x, y, weight); }
+
+    size_t dim() const override { return params_.dim; }
+    size_t outputs() const override { return 1; }
+    bool uses_unlabelled() const override { return true; }
+    bool label_fits(double) const override { return true; }
+    void score(const double* x, double* scores) override { scores[0] = predict(x); }
+
+    double teach(const double* x, double y, double weight, bool late, double* scores) override {
+        const Outcome outcome = late ? learn_late(x, y, weight) : learn(x, y, weight);
+        scores[0] = outcome.score;
+        return outcome.risk;
+    }
 
     void run(const double* x, const double* y, size_t n, bool frozen, double* scores, double* risks) override {
         auto learner = view();
@@ -84,24 +111,7 @@ private:
 
     Learner<Real> view() { return {params_, block_.get(), scratch(), typename Learner<Real>::Adopt{}}; }
 
-    // The thread's scratch, grown to what this learner needs.
-    void* scratch() const {
-        thread_local std::vector<std::uint64_t> words;
-        const size_t wanted = scratch_bytes() / sizeof(std::uint64_t) + 1;
-        if (words.size() < wanted) words.resize(wanted);
-        return words.data();
-    }
-
-    static void unpack(const Real* packed, size_t n, std::vector<double>& dense) {
-        dense.resize(n * n);
-        for (size_t i = 0; i < n; ++i)
-            for (size_t j = 0; j < n; ++j) dense[i * n + j] = double(packed[packed_at(i, j)]);
-    }
-
-    static void pack(const std::vector<double>& dense, size_t n, Real* packed) {
-        for (size_t i = 0; i < n; ++i)
-            for (size_t j = 0; j <= i; ++j) packed[packed_at(i, j)] = static_cast<Real>(dense[i * n + j]);
-    }
+    void* scratch() const { return thread_scratch(scratch_bytes()); }
 
     LearnerParams params_;
     std::unique_ptr<std::uint64_t[]> block_;

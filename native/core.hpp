@@ -2,7 +2,11 @@
 // no allocation. See examples/embedded.cpp.
 #pragma once
 
+#include "fixed_share.hpp"
 #include "hedge.hpp"
 #include "learner.hpp"
+#include "moments.hpp"
+#include "online_logistic.hpp"
+#include "posterior.hpp"
 #include "recovery.hpp"
 #include "scaler.hpp"

@@ -17,25 +17,66 @@ struct LearnerState {
     std::vector<std::uint8_t> kinds;
 };
 
-class AnyLearner {
+// What a bank of experts asks of each of them.
+class AnyExpert {
 public:
-    virtual ~AnyLearner() = default;
+    virtual ~AnyExpert() = default;
+    virtual std::size_t dim() const = 0;
+    virtual std::size_t outputs() const = 0;
+    // Whether a row without a label teaches it anything.
+    virtual bool uses_unlabelled() const = 0;
+    virtual bool label_fits(double y) const = 0;
+    virtual void score(const double* x, double* scores) = 0;
+    // Learns a row (y NaN: unlabelled) and returns its risk, with the scores from before it. `late`: the
+    // row was learned unlabelled when it came, and now has its label.
+    virtual double teach(const double* x, double y, double weight, bool late, double* scores) = 0;
+    virtual std::size_t state_bytes() const = 0;
+    virtual std::size_t scratch_bytes() const = 0;
+};
+
+class AnyLearner : public AnyExpert {
+public:
     virtual const LearnerParams& params() const = 0;
     virtual double predict(const double* x) = 0;
     virtual void predict_many(const double* x, std::size_t n, double* scores) = 0;
-    virtual Outcome learn(const double* x, double y) = 0;
+    virtual Outcome learn(const double* x, double y, double weight) = 0;
+    virtual Outcome learn_late(const double* x, double y, double weight) = 0;
     virtual void run(const double* x, const double* y, std::size_t n, bool frozen, double* scores, double* risks) = 0;
     virtual void restart() = 0;
     virtual LearnerState state() = 0;
     virtual void set_state(const LearnerState& state) = 0;
-    virtual std::size_t state_bytes() const = 0;
-    virtual std::size_t scratch_bytes() const = 0;
     virtual std::unique_ptr<AnyLearner> copy() const = 0;
 };
 
-using MakeLearner = std::unique_ptr<AnyLearner> (*)(const LearnerParams&, bool single_precision);
+// Everything a posterior keeps, in double precision and with full matrices.
+struct PosteriorState {
+    PosteriorCounters counters;
+    std::vector<double> rows, coefficients, covariance, inverse;
+};
 
-std::unique_ptr<AnyLearner> make_learner_base(const LearnerParams& params, bool single_precision);
-std::unique_ptr<AnyLearner> make_learner_wide(const LearnerParams& params, bool single_precision);
+class AnyPosterior : public AnyExpert {
+public:
+    virtual const PosteriorParams& params() const = 0;
+    virtual const PosteriorCounters& counters() const = 0;
+    virtual PosteriorState state() = 0;
+    virtual void set_state(const PosteriorState& state) = 0;
+    virtual std::unique_ptr<AnyPosterior> copy() const = 0;
+};
+
+class AnyLogistic : public AnyExpert {
+public:
+    virtual const LogisticParams& params() const = 0;
+    virtual std::vector<double>& block() = 0;
+    virtual std::unique_ptr<AnyLogistic> copy() const = 0;
+};
+
+// One compiled variant of the core.
+struct Variant {
+    std::unique_ptr<AnyLearner> (*learner)(const LearnerParams&, bool single_precision);
+    std::unique_ptr<AnyPosterior> (*posterior)(const PosteriorParams&, bool single_precision);
+    std::unique_ptr<AnyLogistic> (*logistic)(const LogisticParams&);
+};
+
+extern const Variant base_variant, wide_variant;
 
 }  // namespace sf2el

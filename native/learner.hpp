@@ -58,10 +58,32 @@ public:
         return score();
     }
 
-    Outcome learn(const double* x, double y) { return round(x, y, false); }
+    // `weight` multiplies the loss.
+    Outcome learn(const double* x, double y, double weight = 1.0) { return round(x, y, weight, false); }
+
+    // The label of a row that was learned without it: the loss part of a step of now, and nothing else.
+    // The row's own coefficient takes it where the row is still there; else it is treated as a skipped row's.
+    Outcome learn_late(const double* x, double y, double weight = 1.0) {
+        load_row(x);
+        kernel_row();
+        const double f = score();
+        const double rounds = c_->seen ? double(c_->seen) : 1.0;
+        const double rate = inverse_rate(rounds);
+        const LossAt loss = weighted_loss(f, y, weight);
+        const double tau = p_.step / std::sqrt(double(c_->clock + 1));
+        const Real own = self_kernel(p_, x_);
+        const Real fresh = static_cast<Real>(-limit(tau * rate * limit(loss.derivative)));
+        c_->norm_bound += std::fabs(double(fresh)) * std::sqrt(double(own));
+        const size_t slot = slot_of_row();
+        if (slot != skipped) beta_[slot] = saturate<Real>(beta_[slot] + fresh);
+        else if (p_.project_on_skip && fresh != Real(0) && c_->n) add_projected(k_, fresh);
+        into_ball();
+        ++c_->labels;
+        return {f, limit(rate * limit(loss.value))};
+    }
 
     // The round's score and risk, with the function and the buffer left as they are.
-    Outcome observe(const double* x, double y) { return round(x, y, true); }
+    Outcome observe(const double* x, double y) { return round(x, y, 1.0, true); }
 
     void restart() { c_->clock = 0; }
 
@@ -124,18 +146,16 @@ private:
 
     // ---- one round
 
-    Outcome round(const double* x, double y, bool frozen) {
+    Outcome round(const double* x, double y, double weight, bool frozen) {
         const bool labelled = y == y;
         const unsigned kind = labelled && p_.stratified;
         load_row(x);
         kernel_row();
         const double f = score();
 
-        const double inverse_rate = p_.label_rate > 0.0
-                                        ? (1.0 / p_.label_rate < huge ? 1.0 / p_.label_rate : double(huge))
-                                        : double(c_->seen + 1) / double(c_->labels + 1);
-        const LossAt loss = labelled ? loss_at(p_.loss, f, y) : LossAt{0.0, 0.0};
-        double risk = limit(inverse_rate * limit(loss.value));
+        const double rate = inverse_rate(double(c_->seen + 1));
+        const LossAt loss = labelled ? weighted_loss(f, y, weight) : LossAt{0.0, 0.0};
+        double risk = limit(rate * limit(loss.value));
         if (p_.manifold) risk = limit(risk + regularisers(static_cast<Real>(f)));
 
         if (!frozen) {
@@ -146,7 +166,7 @@ private:
             if (p_.manifold) coefficient = manifold_step(tau, own, slot == skipped);
             if (labelled) {
                 if (!p_.manifold) shrink(tau);
-                coefficient -= limit(tau * inverse_rate * limit(loss.derivative));
+                coefficient -= limit(tau * rate * limit(loss.derivative));
             }
             const Real fresh = static_cast<Real>(limit(coefficient));
             c_->norm_bound += std::fabs(double(fresh)) * std::sqrt(double(own));
@@ -161,6 +181,17 @@ private:
         c_->labels += labelled;
         ++c_->seen_by_kind[kind];
         return {f, risk};
+    }
+
+    // c: one over the label rate, given or estimated from the rounds and the labels with this one.
+    double inverse_rate(double rounds) const {
+        if (p_.label_rate > 0.0) return 1.0 / p_.label_rate < huge ? 1.0 / p_.label_rate : double(huge);
+        return rounds / double(c_->labels + 1);
+    }
+
+    LossAt weighted_loss(double f, double y, double weight) const {
+        const LossAt loss = loss_at(p_.loss, f, y);
+        return {weight * loss.value, weight * loss.derivative};
     }
 
     // (ridge / 2) ||f||^2 + smoothness * roughness; leaves w_s, the scaled w_s and f(x_s) - f(x) for the step.
@@ -258,6 +289,16 @@ private:
     size_t slot_of_kind(unsigned kind, std::uint64_t place) const {
         for (size_t s = 0; s < c_->n; ++s)
             if (kinds_[s] == kind && place-- == 0) return s;
+        return skipped;
+    }
+
+    // The slot that holds exactly the row at hand.
+    size_t slot_of_row() {
+        for (size_t s = 0; s < c_->n; ++s) {
+            size_t j = 0;
+            while (j < p_.dim && feature(s, j) == x_[j]) ++j;
+            if (j == p_.dim) return s;
+        }
         return skipped;
     }
 

@@ -25,6 +25,7 @@ inline LossAt loss_at(Loss loss, double score, double y) {
         case Loss::hinge: return {missing, margin < 1.0 ? -y : 0.0};
         case Loss::squared_hinge: return {missing * missing, -2.0 * y * missing};
         case Loss::squared: return {(score - y) * (score - y), 2.0 * (score - y)};
+        case Loss::absolute: return {std::fabs(score - y), score > y ? 1.0 : (score < y ? -1.0 : 0.0)};
     }
     return {0.0, 0.0};
 }

@@ -6,9 +6,10 @@
 namespace sf2el {
 
 enum class KernelKind : std::uint8_t { rbf, laplacian, polynomial, linear, constant };
-enum class Loss : std::uint8_t { logistic, hinge, squared_hinge, squared };
+enum class Loss : std::uint8_t { logistic, hinge, squared_hinge, squared, absolute };
 enum class Equations : std::uint8_t { gradient, printed, printed_weighted };
 enum class Projection : std::uint8_t { exact, pursuit };
+enum class Task : std::uint8_t { binary, classes, squared, absolute };
 
 struct KernelTerm {
     KernelKind kind = KernelKind::rbf;
@@ -59,6 +60,45 @@ struct LearnerCounters {
     std::uint32_t n = 0;                // rows in the buffer
     std::uint32_t kept[2] = {0, 0};     // rows in the buffer, by kind
     std::uint32_t inverse_ready = 0;
+};
+
+struct PosteriorParams {
+    std::uint32_t dim = 1;
+    std::uint32_t size = 40;    // radial functions; 0: linear
+    std::uint32_t outputs = 1;  // one, or one for each of several classes
+    Task task = Task::binary;
+    double gamma = 1.0;
+    double linear_scale = 5.0;  // prior variances of the two parts
+    double rbf_scale = 5.0;
+    double bias = 0.03;     // square of the constant feature
+    double novelty = 0.01;  // least share of a row that the kept ones do not express, for it to join them
+    double forget = 0.0;    // share of the way back to the prior covariance, each labelled round
+    double centred = 0.0;   // share of the radial part's variance at the origin that is taken away beforehand
+    // Unlabelled rows tie the kept rows they lie between: f is the same at both, up to this noise. 0: they do not.
+    double tie_noise = 0.0;
+    double tie_novelty = 0.25;      // least share of an unlabelled row not expressed by the kept ones, to join them
+    std::uint32_t tie_power = 6;    // a tie weighs the lesser of the two kernels to this power
+    std::uint32_t most_ties = 500;  // then unlabelled rows have told what they can
+};
+
+struct PosteriorCounters {
+    std::uint64_t labels = 0;
+    std::uint64_t joined = 0;
+    std::uint64_t removed = 0;
+    std::uint64_t floored = 0;    // variances and pivots that rounding had brought below their floor
+    std::uint64_t refreshed = 0;  // times Q was computed anew
+    double residuals = 0.0;       // sum of squared or absolute residuals (regression)
+    std::uint32_t n = 0;          // rows kept
+    std::uint32_t ties = 0;       // unlabelled rows that have tied two kept ones
+};
+
+struct LogisticParams {
+    std::uint32_t dim = 1;
+    std::uint32_t outputs = 1;
+    Task task = Task::binary;
+    double step = 0.1;
+    double power = 0.0;  // the step falls as (1 + labels)^-power
+    double scale = 1.0;  // rows are multiplied by it
 };
 
 // The score and the risk of a round, both from before its update.

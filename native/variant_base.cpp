@@ -1,9 +1,7 @@
-#include "boxed_learner.hpp"
+#include "boxed_posterior.hpp"
 
 namespace sf2el {
 
-std::unique_ptr<AnyLearner> make_learner_base(const LearnerParams& params, bool single_precision) {
-    return make_boxed(params, single_precision);
-}
+const Variant base_variant{&make_boxed, &make_posterior, &make_logistic};
 
 }  // namespace sf2el

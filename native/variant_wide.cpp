@@ -1,10 +1,8 @@
 #define SF2EL_VARIANT wide
-#include "boxed_learner.hpp"
+#include "boxed_posterior.hpp"
 
 namespace sf2el {
 
-std::unique_ptr<AnyLearner> make_learner_wide(const LearnerParams& params, bool single_precision) {
-    return make_boxed(params, single_precision);
-}
+const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic};
 
 }  // namespace sf2el

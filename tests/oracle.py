@@ -42,6 +42,8 @@ def loss(name, score, y):
             return max(0.0, 1.0 - y * score) ** 2
         case "squared":
             return (score - y) ** 2
+        case "absolute":
+            return abs(score - y)
     raise ValueError(name)
 
 
@@ -56,6 +58,8 @@ def slope(name, score, y):
             return -2.0 * y * (1.0 - y * score) if y * score < 1.0 else 0.0
         case "squared":
             return 2.0 * (score - y)
+        case "absolute":
+            return float(np.sign(score - y))
     raise ValueError(name)
 
 

@@ -17,7 +17,7 @@ KERNELS = {
     "four": RBF(0.7) + Laplacian(0.2) + Polynomial(degree=2, gamma=0.2) + Constant(0.1),
 }
 
-LOSSES = ("logistic", "hinge", "squared_hinge", "squared")
+LOSSES = ("logistic", "hinge", "squared_hinge", "squared", "absolute")
 
 
 def stream(rounds, dim=3, seed=0, labelled=0.4):

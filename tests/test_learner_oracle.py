@@ -323,3 +323,91 @@ def test_the_function_never_leaves_the_ball(be):
         norms.append(oracle.Function.of_state(settings.kernel, learner.state()).norm())
     assert max(norms) <= 0.3 * (1 + 1e-12)
     assert max(norms) > 0.3 * (1 - 1e-12)
+
+
+# -- weights and late labels
+
+
+def test_a_weight_of_one_is_no_weight_to_the_bit(be):
+    settings = LearnerSettings(on_skip="project", **LIVELY)
+    X, y = stream(60, seed=3)
+    plain, weighted = (be.Learner(settings, 3, 9, 0, "float64") for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        assert plain.learn(x, label) == weighted.learn(x, label, 1.0)
+    np.testing.assert_array_equal(plain.state()["beta"], weighted.state()["beta"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weight_multiplies_the_loss_and_nothing_else(be, loss):
+    # Without the manifold term the risk is c * loss, so a weight can go into c = 1 / label_rate.
+    common = {"manifold": False, "loss": loss, "step": 0.2, "ridge": 0.0}
+    X, y = stream(40, seed=4, labelled=0.6)
+    halved = be.Learner(LearnerSettings(label_rate=1.0, **common), 3, 40, 0, "float64")
+    plain = be.Learner(LearnerSettings(label_rate=0.4, **common), 3, 40, 0, "float64")
+    for x, label in zip(X, y, strict=True):
+        assert halved.learn(x, label, 2.5) == pytest.approx(plain.learn(x, label), rel=1e-12)
+    np.testing.assert_allclose(halved.predict_many(PROBES), plain.predict_many(PROBES), rtol=1e-10)
+
+
+@pytest.mark.parametrize("label_rate", [None, 0.3])
+@pytest.mark.parametrize("on_skip", ["drop", "project"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_late_label_is_the_loss_part_of_a_step(be, loss, on_skip, label_rate):
+    settings = LearnerSettings(loss=loss, on_skip=on_skip, label_rate=label_rate, **LIVELY)
+    X, y = stream(40, seed=5)
+    learner = be.Learner(settings, 3, 8, 0, "float64")
+    learner.run(X, y)
+    kept = learner.state()["rows"][3]
+    rng = np.random.default_rng(0)
+    for x in (kept, rng.normal(size=3), kept, X[0]):
+        before = learner.state()
+        f = oracle.Function.of_state(settings.kernel, before)
+        point = tuple(map(float, x))
+        score, risk = learner.learn_late(x, 1.0, 1.5)
+        after = learner.state()
+        c = 1.0 / label_rate if label_rate else before["seen"] / (before["labels"] + 1)
+        assert score == pytest.approx(f(point), rel=1e-9, abs=1e-12)
+        assert risk == pytest.approx(1.5 * c * oracle.loss(loss, f(point), 1.0), rel=1e-9, abs=1e-12)
+        tau = settings.step / np.sqrt(before["clock"] + 1)
+        new = -tau * c * 1.5 * oracle.slope(loss, f(point), 1.0)
+        own = oracle.Function(settings.kernel, (point,), (1.0,))
+        if point not in f.rows:
+            own = oracle.spread(settings, point, f.rows) if on_skip == "project" else own.scaled(0.0)
+        wanted = f.plus(own, times=new).at(PROBES)
+        assert_close(learner.predict_many(PROBES), wanted, np.abs(wanted).max(), 1e-9)
+        # Nothing but the coefficients and the number of labels moves.
+        assert after["labels"] == before["labels"] + 1
+        for key in ("rows", "seen", "clock", "rng", "kinds", "weights", "seen_by_kind", "decay"):
+            np.testing.assert_array_equal(after[key], before[key])
+
+
+def test_a_late_label_for_a_row_still_there_moves_its_coefficient_alone(be):
+    learner = be.Learner(LearnerSettings(), 3, 8, 0, "float32")
+    X, y = stream(40, seed=5)
+    learner.run(X, y)
+    before = learner.state()
+    # The row as it came, before it was rounded to float32.
+    x = X[np.flatnonzero(np.all(X.astype(np.float32) == before["rows"][2].astype(np.float32), axis=1))[0]]
+    learner.learn_late(x, -1.0)
+    changed = np.flatnonzero(learner.state()["beta"] != before["beta"])
+    assert changed.tolist() == [2]
+
+
+def test_a_late_label_keeps_f_in_the_ball(be):
+    learner = be.Learner(LearnerSettings(radius=0.5, step=5.0), 3, 8, 0, "float64")
+    X, y = stream(20, seed=5)
+    learner.run(X, y)
+    learner.learn_late(learner.state()["rows"][0], -1.0, 100.0)
+    f = oracle.Function.of_state(RBF(1.0), learner.state())
+    assert f.norm() <= 0.5 + 1e-9
+
+
+def test_late_labels_before_any_row_and_without_a_value(be):
+    learner = be.Learner(LearnerSettings(on_skip="project"), 3, 8, 0, "float64")
+    score, risk = learner.learn_late(np.zeros(3), 1.0)
+    assert score == 0.0
+    assert risk == pytest.approx(np.log(2.0))
+    with pytest.raises(ValueError, match="late label"):
+        learner.learn_late(np.zeros(3), np.nan)
+    with pytest.raises(ValueError, match="A weight"):
+        learner.learn(np.zeros(3), 1.0, 0.0)

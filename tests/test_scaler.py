@@ -105,7 +105,7 @@ def test_a_state_carries_a_scaler_on_to_the_bit(be):
 
 
 @pytest.mark.parametrize(
-    "bad", [np.zeros((2, 4)), np.array([[0.0, np.nan, 0.0]]), np.array([[0.0, np.inf, 0.0]])]
+    "bad", [np.zeros((2, 4)), np.array([[0.0, -2e100, 0.0]]), np.array([[np.nan, np.inf, 0.0]])]
 )
 def test_bad_rows_are_refused_with_the_state_unchanged(be, bad):
     scaler = be.Scaler(3)
@@ -114,3 +114,28 @@ def test_bad_rows_are_refused_with_the_state_unchanged(be, bad):
     with pytest.raises(ValueError, match=r"This row has|An array row holds"):
         scaler.scale_many(np.vstack([np.ones((1, bad.shape[1])), bad]), True)
     np.testing.assert_array_equal(scaler.state(), before)
+
+
+def test_a_missing_value_moves_nothing_and_is_scaled_to_zero(be):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    X[0, 1] = np.nan
+    scaler = be.Scaler(3)
+    scaled = scaler.scale_many(X, True)
+    for j in range(3):
+        there = ~np.isnan(X[:, j])
+        # As if the rows without the feature had never come.
+        alone = be.Scaler(1, divisor=np.sqrt(3.0)).scale_many(X[there, j : j + 1].copy(), True)[:, 0]
+        np.testing.assert_array_equal(scaled[there, j], alone)
+        assert not scaled[~there, j].any()
+    np.testing.assert_array_equal(scaler.state()[6:], (~np.isnan(X)).sum(axis=0))
+
+
+def test_the_divisor_is_the_callers(be):
+    X = np.random.default_rng(5).normal(size=(20, 4))
+    plain = be.Scaler(4).scale_many(X, True)
+    np.testing.assert_array_equal(be.Scaler(4, 2.0).scale_many(X, True), plain)
+    np.testing.assert_allclose(be.Scaler(4, divisor=1.0).scale_many(X, True), 2.0 * plain, rtol=1e-15)
+    with pytest.raises(ValueError, match="divisor must be above 0"):
+        be.Scaler(4, 0.0)

@@ -84,9 +84,21 @@ class Learner:
         """Return the score f(x); its sign is the class."""
         return float(self.core.predict(np.asarray(x, dtype=np.float64)))
 
-    def learn(self, x: npt.ArrayLike, y: float = float("nan")) -> tuple[float, float]:
-        """Learn one row, labelled +1 / -1 or NaN; return its score and risk from before the update."""
-        score, risk = self.core.learn(np.asarray(x, dtype=np.float64), y)
+    def learn(self, x: npt.ArrayLike, y: float = float("nan"), weight: float = 1.0) -> tuple[float, float]:
+        """Learn one row, labelled +1 / -1 or NaN; return its score and risk from before the update.
+
+        ``weight`` multiplies the loss.
+        """
+        score, risk = self.core.learn(np.asarray(x, dtype=np.float64), y, weight)
+        return score, risk
+
+    def learn_late(self, x: npt.ArrayLike, y: float, weight: float = 1.0) -> tuple[float, float]:
+        """Learn the label of a row that was learned without it; return its score and risk of now.
+
+        Only the loss part of a step of now is taken: no round is counted. A row that is no longer in the
+        buffer is treated as a skipped one (``on_skip``).
+        """
+        score, risk = self.core.learn_late(np.asarray(x, dtype=np.float64), y, weight)
         return score, risk
 
     def run(self, X: npt.ArrayLike, y: npt.ArrayLike, *, frozen: bool = False) -> tuple[Floats, Floats]:

@@ -44,5 +44,6 @@ LOSSES: dict[str, Loss] = {
             lambda f, y: -2.0 * y * max(0.0, 1.0 - y * f),
         ),
         Loss("squared", lambda f, y: (f - y) * (f - y), lambda f, y: 2.0 * (f - y)),
+        Loss("absolute", lambda f, y: abs(f - y), lambda f, y: float(f > y) - float(f < y)),
     )
 }

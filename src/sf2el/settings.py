@@ -30,7 +30,7 @@ class LearnerSettings:
     graph_width
         ``gw`` of the edge weights ``w_s = exp(-gw ||x_s - x||^2)`` of the manifold term.
     loss
-        ``"logistic"``, ``"hinge"``, ``"squared_hinge"`` or ``"squared"``.
+        ``"logistic"``, ``"hinge"``, ``"squared_hinge"``, ``"squared"`` or ``"absolute"``.
     ridge
         lambda1, the weight of ``||f||^2 / 2``.
     smoothness

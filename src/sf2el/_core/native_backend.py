@@ -5,11 +5,38 @@ from __future__ import annotations
 import os
 
 from sf2el._core import _native
-from sf2el._core._native import Hedge, RecoveryMap, Scaler, gather
+from sf2el._core._native import (
+    AffineMap,
+    Bank,
+    FixedShare,
+    Hedge,
+    Moments,
+    RecoveryMap,
+    Round,
+    Scaler,
+    Turned,
+    gather,
+)
 from sf2el.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial
+from sf2el.posterior import LogisticSettings, PosteriorSettings
 from sf2el.settings import LearnerSettings
 
-__all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
+__all__ = [
+    "NAME",
+    "AffineMap",
+    "Bank",
+    "FixedShare",
+    "Hedge",
+    "Learner",
+    "Moments",
+    "OnlineLogistic",
+    "Posterior",
+    "RecoveryMap",
+    "Round",
+    "Scaler",
+    "Turned",
+    "gather",
+]
 
 NAME = "native"
 
@@ -41,8 +68,50 @@ def Learner(
         on_skip=s.on_skip,
         sampling=s.sampling,
         precision=precision,
-        variant=os.environ.get("SF2EL_VARIANT", "auto"),
+        variant=_variant(),
     )
+
+
+def Posterior(settings: PosteriorSettings, dim: int, precision: str = "float64") -> _native.Posterior:
+    """Build a compiled posterior expert."""
+    s = settings
+    return _native.posterior(
+        dim=dim,
+        size=s.size,
+        outputs=s.outputs,
+        task=s.task,
+        gamma=float(s.gamma),
+        linear_scale=float(s.linear_scale),
+        rbf_scale=float(s.rbf_scale),
+        bias=float(s.bias),
+        novelty=float(s.novelty),
+        forget=float(s.forget),
+        centred=float(s.centred),
+        tie_noise=float(s.tie_noise),
+        tie_novelty=float(s.tie_novelty),
+        tie_power=s.tie_power,
+        most_ties=s.most_ties,
+        precision=precision,
+        variant=_variant(),
+    )
+
+
+def OnlineLogistic(settings: LogisticSettings, dim: int) -> _native.OnlineLogistic:
+    """Build a compiled online logistic expert."""
+    s = settings
+    return _native.logistic(
+        dim=dim,
+        outputs=s.outputs,
+        task=s.task,
+        step=float(s.step),
+        power=float(s.power),
+        scale=float(s.scale),
+        variant=_variant(),
+    )
+
+
+def _variant() -> str:
+    return os.environ.get("SF2EL_VARIANT", "auto")
 
 
 def _term(kernel: Kernel) -> tuple[str, float, float, int]:

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from sf2el._core.numpy_backend.bank import Bank
+from sf2el._core.numpy_backend.fixed_share import FixedShare
 from sf2el._core.numpy_backend.hedge import Hedge
 from sf2el._core.numpy_backend.learner import Learner
+from sf2el._core.numpy_backend.moments import AffineMap, Moments
+from sf2el._core.numpy_backend.online_logistic import OnlineLogistic
+from sf2el._core.numpy_backend.posterior import Posterior
 from sf2el._core.numpy_backend.recovery import RecoveryMap
+from sf2el._core.numpy_backend.round import Round
 from sf2el._core.numpy_backend.rows import gather
 from sf2el._core.numpy_backend.scaler import Scaler
+from sf2el._core.numpy_backend.turned import Turned
 
-__all__ = ["NAME", "Hedge", "Learner", "RecoveryMap", "Scaler", "gather"]
+__all__ = [
+    "NAME",
+    "AffineMap",
+    "Bank",
+    "FixedShare",
+    "Hedge",
+    "Learner",
+    "Moments",
+    "OnlineLogistic",
+    "Posterior",
+    "RecoveryMap",
+    "Round",
+    "Scaler",
+    "Turned",
+    "gather",
+]
 
 NAME = "numpy"

@@ -29,6 +29,10 @@ class Hedge:
             return 0.0
         return min(float(np.log(len(self.weights))) / max(self.gaps, 1e-300), 1e100)
 
+    def mix_row(self, scores: Floats) -> float:
+        """Return the combined score, which is the only one where there is one."""
+        return float(scores[0]) if len(scores) == 1 else self.combine(scores)
+
     def combine(self, scores: Floats) -> float:
         """Return the weighted score of the coming round."""
         return float(self.weights @ check_row(scores, len(self.weights)))

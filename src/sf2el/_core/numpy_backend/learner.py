@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_labels, check_row, check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import (
+    check_labels,
+    check_late_label,
+    check_row,
+    check_rows,
+    check_same_length,
+    check_weights,
+)
 from sf2el._core.rng import SplitMix64
 from sf2el.budget import learner_bytes
 from sf2el.kernels import LARGEST, LARGEST_SINGLE, exp_or_zero, saturate, squared_distances, within
@@ -51,6 +58,9 @@ def _symmetric(matrix: Array) -> Array:
 
 class Learner:
     """One online kernel learner with a buffer. See ``sf2el.learner.Learner`` for the meaning."""
+
+    outputs = 1
+    uses_unlabelled = True
 
     def __init__(
         self, settings: LearnerSettings, dim: int, capacity: int, seed: int, precision: str = "float64"
@@ -92,16 +102,48 @@ class Learner:
     # -- learning
 
     @_saturating
-    def learn(self, x: Floats, y: float) -> tuple[float, float]:
-        """Learn one row (y NaN: unlabelled); return its score and risk from before the update."""
-        return self._round(self._own(check_row(x, self.dim)), float(check_labels(y)), frozen=False)
+    def learn(self, x: Floats, y: float, weight: float = 1.0) -> tuple[float, float]:
+        """Learn one row (y NaN: unlabelled); return its score and risk from before the update.
+
+        ``weight`` multiplies the loss.
+        """
+        x, label = check_row(x, self.dim), float(check_labels(y))
+        return self._round(self._own(x), label, float(check_weights(weight)), frozen=False)
+
+    @_saturating
+    def learn_late(self, x: Floats, y: float, weight: float = 1.0) -> tuple[float, float]:
+        """Learn the label of a row that was learned without it; return its score and risk of now.
+
+        The loss part of a step of now, and nothing else. The row's own coefficient takes it where the row
+        is still there; else it is treated as a skipped row's.
+        """
+        own = self._own(check_row(x, self.dim))
+        check_late_label(y)
+        weight = float(check_weights(weight))
+        k = self._kernel_row(own)
+        score = self._score(k)
+        rate = self._inverse_rate(max(self._seen, 1))
+        tau = self.settings.step / (self._clock + 1) ** 0.5
+        slope = self._finite(weight * self._loss.derivative(score, y))
+        fresh = self._real.type(-self._finite(tau * rate * slope))
+        same = np.flatnonzero(np.all(self._rows == own, axis=1))
+        if len(same):
+            self._beta[same[0]] += fresh
+        elif self.settings.on_skip == "project" and fresh != 0.0 and len(self._beta):
+            self._beta = self._beta + fresh * self._project(k)
+        self._beta = self._clip(self._beta)
+        self._into_ball()
+        self._labels += 1
+        return score, self._finite(rate * self._finite(weight * self._loss.value(score, y)))
 
     @_saturating
     def run(self, X: Floats, y: Floats, frozen: bool = False) -> tuple[Floats, Floats]:
         """Learn every row in turn; return the scores and the risks."""
         X, y = check_rows(X, self.dim), check_labels(y)
         check_same_length(len(X), len(y))
-        results = [self._round(self._own(x), float(label), frozen) for x, label in zip(X, y, strict=True)]
+        results = [
+            self._round(self._own(x), float(label), 1.0, frozen) for x, label in zip(X, y, strict=True)
+        ]
         pairs = np.array(results, dtype=np.float64).reshape(-1, 2)
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
@@ -109,18 +151,17 @@ class Learner:
         """Restart the step size."""
         self._clock = 0
 
-    def _round(self, x: Array, y: float, frozen: bool) -> tuple[float, float]:
+    def _round(self, x: Array, y: float, weight: float, frozen: bool) -> tuple[float, float]:
         s = self.settings
         labelled = y == y
         kind = int(labelled and s.sampling == "stratified")
         k = self._kernel_row(x)
         score = self._score(k)
 
-        if s.label_rate is not None:
-            inverse_rate = min(1.0 / s.label_rate, self._huge)
-        else:
-            inverse_rate = (self._seen + 1) / (self._labels + 1)
-        risk = min(inverse_rate * self._finite(self._loss.value(score, y)), self._huge) if labelled else 0.0
+        inverse_rate = self._inverse_rate(self._seen + 1)
+        risk = 0.0
+        if labelled:
+            risk = self._finite(inverse_rate * self._finite(weight * self._loss.value(score, y)))
         if s.manifold:
             at_rows = np.clip(self._gram @ self._beta, -self._huge, self._huge)  # f(x_s)
             differences = at_rows - self._real.type(score)
@@ -139,7 +180,8 @@ class Learner:
             if labelled:
                 if not s.manifold:
                     self._beta *= self._real.type(self._finite(1.0 - tau * s.ridge))
-                new -= self._finite(tau * inverse_rate * self._finite(self._loss.derivative(score, y)))
+                slope = self._finite(weight * self._loss.derivative(score, y))
+                new -= self._finite(tau * inverse_rate * slope)
             self._beta = self._clip(self._beta)
             if entering is not None:
                 self._incoming_weight = self._decay[kind] / probability
@@ -153,6 +195,25 @@ class Learner:
         self._labels += int(labelled)
         self._seen_by_kind[kind] += 1
         return score, risk
+
+    def _inverse_rate(self, rounds: int) -> float:
+        """c: one over the label rate, given or estimated from the rounds and the labels with this one."""
+        if self.settings.label_rate is not None:
+            return min(1.0 / self.settings.label_rate, self._huge)
+        return rounds / (self._labels + 1)
+
+    # -- as an expert in a bank
+
+    @_saturating
+    def _scores(self, x: Floats) -> float:
+        return self._score(self._kernel_row(self._own(x)))
+
+    def _teach(self, x: Floats, y: float, weight: float, late: bool) -> tuple[float, float]:
+        score, risk = self.learn_late(x, y, weight) if late else self.learn(x, y, weight)
+        return score, risk
+
+    def _check_labels(self, labels: npt.ArrayLike) -> Floats:
+        return check_labels(labels)
 
     def _manifold_step(
         self,

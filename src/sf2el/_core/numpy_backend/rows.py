@@ -22,7 +22,26 @@ def check_rows(rows: Floats, dim: int) -> Floats:
     return _check(rows, dim, 2)
 
 
+def check_known(rows: Floats, dim: int, axes: int) -> Floats:
+    """Return rows in which NaN stands for a value that was not observed, or raise ValueError."""
+    rows = _shaped(rows, dim, axes)
+    if np.any(np.abs(rows) > LARGEST_FEATURE):
+        raise ValueError(
+            "An array row holds infinity or a value beyond 1e100; clean or clip it before passing it on."
+        )
+    return rows
+
+
 def _check(rows: Floats, dim: int, axes: int) -> Floats:
+    rows = _shaped(rows, dim, axes)
+    if not np.all(np.abs(rows) <= LARGEST_FEATURE):
+        raise ValueError(
+            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
+        )
+    return rows
+
+
+def _shaped(rows: Floats, dim: int, axes: int) -> Floats:
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != axes:
         raise ValueError(f"Pass an array of {axes} dimensions here, not of {rows.ndim}.")
@@ -30,10 +49,6 @@ def _check(rows: Floats, dim: int, axes: int) -> Floats:
         raise ValueError(
             f"This row has {rows.shape[-1]} values, but this learner's space has {dim} features; "
             "pass rows of that width."
-        )
-    if not np.all(np.abs(rows) <= LARGEST_FEATURE):
-        raise ValueError(
-            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
         )
     return rows
 
@@ -44,6 +59,20 @@ def check_labels(labels: npt.ArrayLike) -> Floats:
     if not np.all(np.isnan(y) | (np.abs(y) <= LARGEST_FEATURE)):
         raise ValueError("A label is infinite or beyond 1e100; use NaN for an unlabelled row.")
     return y
+
+
+def check_late_label(label: float) -> None:
+    """Raise ValueError unless there is a label."""
+    if np.isnan(check_labels(label)):
+        raise ValueError("A late label cannot be NaN.")
+
+
+def check_weights(weights: npt.ArrayLike) -> Floats:
+    """Return the weights of rows as float64, or raise ValueError."""
+    by = np.asarray(weights, dtype=np.float64)
+    if not np.all((by > 0.0) & (by <= LARGEST_FEATURE)):
+        raise ValueError("A weight must be above 0 and at most 1e100.")
+    return by
 
 
 def check_same_length(rows: int, entries: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_row, check_rows
+from sf2el._core.numpy_backend.rows import check_known, check_same_length
 
 Floats = npt.NDArray[np.float64]
 
@@ -13,38 +13,46 @@ Floats = npt.NDArray[np.float64]
 class Scaler:
     """Welford's running statistics. See ``sf2el.scaling.Scaler``."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, divisor: float | None = None) -> None:
+        if divisor is not None and not 0.0 < divisor <= 1e100:
+            raise ValueError("divisor must be above 0 and at most 1e100, or None for the root of dim.")
         self._dim = dim
+        self._shrink = 1.0 / (np.sqrt(float(dim)) if divisor is None else divisor)
         self._mean = np.zeros(dim)
         self._spread = np.zeros(dim)  # sum of squared deviations
-        self._count = 0.0
+        self._count = np.zeros(dim)
 
     def scale_into(self, x: Floats, out: Floats, keep: bool) -> None:
-        """Scale one row by the statistics with that row included; with ``keep`` it stays in them."""
-        x = check_row(x, self._dim)
-        count = self._count + 1.0
+        """Scale one row by the statistics with that row included; with ``keep`` it stays in them.
+
+        NaN is a value not observed: it moves nothing, and its scaled value is the mean's, 0.
+        """
+        x = check_known(x, self._dim, 1)
+        known = ~np.isnan(x)
+        x = np.where(known, x, self._mean)
+        count = self._count + known
         ahead = x - self._mean
-        mean = self._mean + ahead / count
+        mean = self._mean + np.divide(ahead, count, out=np.zeros(self._dim), where=known)
         spread = self._spread + ahead * (x - mean)
-        sd = np.sqrt(spread / count)
+        sd = np.sqrt(np.divide(spread, count, out=np.zeros(self._dim), where=known))
         z = np.divide(x - mean, sd, out=np.zeros(self._dim), where=sd > 0.0)
-        out[:] = np.clip(z, -5.0, 5.0) * (1.0 / np.sqrt(float(self._dim)))
+        out[:] = np.clip(z, -5.0, 5.0) * self._shrink
         if keep:
             self._mean, self._spread, self._count = mean, spread, count
 
     def scale_many(self, X: Floats, keep: bool) -> Floats:
         """Scale every row in turn."""
-        X = check_rows(X, self._dim)
+        X = check_known(X, self._dim, 2)
         out = np.empty_like(X)
         for x, scaled in zip(X, out, strict=True):
             self.scale_into(x, scaled, keep)
         return out
 
     def state(self) -> Floats:
-        """Return everything kept, as one array."""
-        return np.concatenate([self._mean, self._spread, [self._count]])
+        """Return everything kept, as one array: means, sums of squared deviations, counts."""
+        return np.concatenate([self._mean, self._spread, self._count])
 
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
-        d = self._dim
-        self._mean, self._spread, self._count = state[:d].copy(), state[d : 2 * d].copy(), float(state[2 * d])
+        check_same_length(3 * self._dim, len(state))
+        self._mean, self._spread, self._count = np.split(np.array(state, dtype=np.float64), 3)

@@ -1,0 +1,149 @@
+// Python's weights over experts that are shared anew each round.
+#include "bindings.hpp"
+
+#include <cmath>
+
+namespace sf2el_python {
+namespace {
+
+const double* checked_prior(const Vector& prior, double share) {
+    double total = 0.0;
+    bool fits = prior.shape(0) > 0 && share >= 0.0 && share <= 1.0;
+    for (std::size_t j = 0; j < prior.shape(0); ++j) {
+        fits = fits && prior.data()[j] >= 0.0;
+        total += prior.data()[j];
+    }
+    if (!fits || !(total > 0.0 && total <= largest_feature))
+        throw nb::value_error("A prior holds weights that are not negative, one of them above 0; share is in [0, 1].");
+    return prior.data();
+}
+
+class FixedShare final : public RowMixer {
+public:
+    FixedShare(const Vector& prior, double share)
+        : block_(sf2el::FixedShare::reals(prior.shape(0))),
+          share_(share),
+          shared_(checked_prior(prior, share), prior.shape(0), share, block_.data()) {}
+
+    std::size_t experts() const override { return shared_.experts(); }
+    double mix_row(const double* scores) const override { return shared_.mix_log_odds(scores); }
+    void follow_row(const double* risks) override {
+        check_known(risks, experts());
+        shared_.update(risks);
+    }
+    double share() const { return share_; }
+    double rounds() const { return shared_.rounds(); }
+    Out<double> weights() const { return copy_out(shared_.weights(), experts()); }
+
+    Out<double> average() const {
+        std::vector<double> out(shared_.cumulative(), shared_.cumulative() + experts());
+        for (double& value : out) value = rounds() > 0.0 ? value / rounds() : 0.0;
+        return own(std::move(out), {experts()});
+    }
+
+    std::size_t nbytes() const { return block_.size() * sizeof(double); }
+
+    void update(const Vector& losses) {
+        check_width(losses.shape(0), experts());
+        check_known(losses.data(), experts());
+        shared_.update(losses.data());
+    }
+
+    double mix_binary(const Vector& scores) const {
+        check_row(scores, experts());
+        return shared_.mix_binary(scores.data());
+    }
+
+    double mix_log_odds(const Vector& scores) const {
+        check_row(scores, experts());
+        return shared_.mix_log_odds(scores.data());
+    }
+
+    double mix_mean(const Vector& scores) const {
+        check_row(scores, experts());
+        return shared_.mix_mean(scores.data());
+    }
+
+    Out<double> mix_classes(const Vector& scores, std::size_t classes) const {
+        check_row(scores, experts() * classes);
+        std::vector<double> probabilities(classes);
+        shared_.mix_classes(scores.data(), classes, probabilities.data());
+        return own(std::move(probabilities), {classes});
+    }
+
+    std::pair<Out<double>, Out<double>> run_binary(const Matrix& scores, const Matrix& risks) {
+        return run(scores, risks, 1, {scores.shape(0)},
+                   [this](const double* row, double* out) { *out = shared_.mix_binary(row); });
+    }
+
+    std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Matrix& risks) {
+        return run(scores, risks, 1, {scores.shape(0)},
+                   [this](const double* row, double* out) { *out = shared_.mix_log_odds(row); });
+    }
+
+    std::pair<Out<double>, Out<double>> run_mean(const Matrix& scores, const Matrix& risks) {
+        return run(scores, risks, 1, {scores.shape(0)},
+                   [this](const double* row, double* out) { *out = shared_.mix_mean(row); });
+    }
+
+    std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Matrix& risks, std::size_t classes) {
+        return run(scores, risks, classes, {scores.shape(0), classes},
+                   [this, classes](const double* row, double* out) { shared_.mix_classes(row, classes, out); });
+    }
+
+    Out<double> state() const { return copy_out(block_.data(), block_.size()); }
+
+    void set_state(const Vector& in) {
+        check_same_length(block_.size(), in.shape(0));
+        std::copy(in.data(), in.data() + block_.size(), block_.begin());
+    }
+
+private:
+    // Each row mixed with the weights from before it, which are returned too.
+    template <class Mix>
+    std::pair<Out<double>, Out<double>> run(const Matrix& scores, const Matrix& risks, std::size_t width,
+                                            std::initializer_list<std::size_t> shape, Mix mix) {
+        const std::size_t n = scores.shape(0), e = experts();
+        check_rows(scores, e * width);
+        check_width(risks.shape(1), e);
+        check_known(risks.data(), n < risks.shape(0) ? n * e : risks.shape(0) * e);
+        check_same_length(n, risks.shape(0));
+        std::vector<double> mixed(n * width), weights(n * e);
+        for (std::size_t i = 0; i < n; ++i) {
+            std::copy(shared_.weights(), shared_.weights() + e, weights.begin() + i * e);
+            mix(scores.data() + i * e * width, mixed.data() + i * width);
+            shared_.update(risks.data() + i * e);
+        }
+        return {own(std::move(mixed), shape), own(std::move(weights), {n, e})};
+    }
+
+    std::vector<double> block_;
+    double share_;
+    sf2el::FixedShare shared_;
+};
+
+}  // namespace
+
+void bind_fixed_share(nb::module_& m) {
+    nb::class_<FixedShare, Part>(m, "FixedShare")
+        .def(nb::init<const Vector&, double>(), "prior"_a, "share"_a)
+        .def("update", &FixedShare::update, "losses"_a)
+        .def("mix_binary", &FixedShare::mix_binary, "scores"_a)
+        .def("mix_log_odds", &FixedShare::mix_log_odds, "scores"_a)
+        .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "risks"_a)
+        .def("mix_classes", &FixedShare::mix_classes, "scores"_a, "classes"_a)
+        .def("mix_mean", &FixedShare::mix_mean, "scores"_a)
+        .def("run_binary", &FixedShare::run_binary, "scores"_a, "risks"_a)
+        .def("run_classes", &FixedShare::run_classes, "scores"_a, "risks"_a, "classes"_a)
+        .def("run_mean", &FixedShare::run_mean, "scores"_a, "risks"_a)
+        .def("state", &FixedShare::state)
+        .def("set_state", &FixedShare::set_state, "state"_a)
+        .def_prop_ro("experts", &FixedShare::experts)
+        .def_prop_ro("share", &FixedShare::share)
+        .def_prop_ro("rounds", &FixedShare::rounds)
+        .def_prop_ro("weights", &FixedShare::weights, nb::rv_policy::automatic)
+        .def_prop_ro("average", &FixedShare::average, nb::rv_policy::automatic)
+        .def_prop_ro("nbytes", &FixedShare::nbytes);
+}
+
+}  // namespace sf2el_python

@@ -1,0 +1,177 @@
+// Python's moments and affine map.
+#include "bindings.hpp"
+
+namespace sf2el_python {
+namespace {
+
+bool is_single(const std::string& precision) {
+    return choose<bool>(precision, {{"float64", false}, {"float32", true}});
+}
+
+// Calls f with the core's object in the precision that the block is kept in.
+class Moments final : public RowMoments {
+public:
+    Moments(std::size_t dim, const std::string& precision) : dim_(dim), single_(is_single(precision)) {
+        block_.resize(nbytes() / sizeof(double));
+    }
+
+    void observe(const Vector& x) {
+        check_row(x, dim_);
+        observe_row(x.data());
+    }
+
+    void observe_many(const Matrix& x) {
+        check_rows(x, dim_);
+        for (std::size_t i = 0; i < x.shape(0); ++i) observe_row(x.data() + i * dim_);
+    }
+
+    void observe_row(const double* x) override {
+        scratch_.resize(dim_);
+        with([&](auto moments) { moments.observe(x, scratch_.data()); });
+    }
+
+    double count() const { return block_[0]; }
+    Out<double> mean() const { return copy_out(block_.data() + 1, dim_); }
+
+    Out<double> matrix() {
+        std::vector<double> dense(dim_ * dim_);
+        with([&](auto moments) {
+            for (std::size_t i = 0; i < dim_; ++i)
+                for (std::size_t j = 0; j < dim_; ++j) dense[i * dim_ + j] = moments.covariance(i, j);
+        });
+        return own(std::move(dense), {dim_, dim_});
+    }
+
+    // Count, means, sums: all as doubles, whatever they are kept in.
+    Out<double> state() {
+        std::vector<double> out(block_.begin(), block_.begin() + 1 + dim_);
+        with([&](auto moments) { out.insert(out.end(), moments.sums(), moments.sums() + sums()); });
+        return copy_out(out.data(), out.size());
+    }
+
+    void set_state(const Vector& in) {
+        check_same_length(1 + dim_ + sums(), in.shape(0));
+        std::copy(in.data(), in.data() + 1 + dim_, block_.begin());
+        with([&](auto moments) { std::copy(in.data() + 1 + dim_, in.data() + in.shape(0), moments.sums()); });
+    }
+
+    std::size_t nbytes() const {
+        return single_ ? sf2el::Moments<float>::bytes(dim_) : sf2el::Moments<double>::bytes(dim_);
+    }
+
+private:
+    std::size_t sums() const { return sf2el::packed_size(dim_); }
+
+    template <class F>
+    void with(F f) {
+        if (single_) f(sf2el::Moments<float>(dim_, block_.data(), sf2el::Moments<float>::Adopt{}));
+        else f(sf2el::Moments<double>(dim_, block_.data(), sf2el::Moments<double>::Adopt{}));
+    }
+
+    std::size_t dim_;
+    bool single_;
+    std::vector<double> block_, scratch_;
+};
+
+class AffineMap final : public RowMap {
+public:
+    AffineMap(std::size_t from, std::size_t to, double limit, const std::string& precision)
+        : from_(from), to_(to), limit_(limit), single_(is_single(precision)) {
+        block_.resize(nbytes() / sizeof(double));
+    }
+
+    void set(const Matrix& matrix, const Vector& center) {
+        if (matrix.shape(0) != to_ || matrix.shape(1) != from_ + 1 || center.shape(0) != from_)
+            throw nb::value_error("This matrix does not fit this map: its sizes differ.");
+        check_finite(matrix.data(), to_ * (from_ + 1));
+        check_finite(center.data(), from_);
+        with([&](auto map) {
+            std::copy(center.data(), center.data() + from_, map.center());
+            for (std::size_t j = 0; j < to_; ++j) {
+                const double* row = matrix.data() + j * (from_ + 1);
+                std::copy(row, row + from_, map.matrix() + j * from_);
+                map.offset()[j] = row[from_];
+            }
+        });
+    }
+
+    Out<double> matrix() {
+        std::vector<double> out(to_ * (from_ + 1));
+        with([&](auto map) {
+            for (std::size_t j = 0; j < to_; ++j) {
+                std::copy(map.matrix() + j * from_, map.matrix() + (j + 1) * from_, out.begin() + j * (from_ + 1));
+                out[j * (from_ + 1) + from_] = map.offset()[j];
+            }
+        });
+        return own(std::move(out), {to_, from_ + 1});
+    }
+
+    std::size_t from() const override { return from_; }
+    std::size_t to() const override { return to_; }
+    void map_row(const double* z, double* x) override {
+        with([&](auto map) { map.apply(z, x); });
+    }
+
+    Out<double> center() const { return copy_out(block_.data(), from_); }
+
+    void apply_into(const Vector& z, MutableVector x) {
+        check_row(z, from_);
+        check_width(x.shape(0), to_);
+        with([&](auto map) { map.apply(z.data(), x.data()); });
+    }
+
+    Out<double> apply(const Matrix& z) {
+        check_rows(z, from_);
+        const std::size_t n = z.shape(0);
+        std::vector<double> x(n * to_);
+        with([&](auto map) {
+            for (std::size_t i = 0; i < n; ++i) map.apply(z.data() + i * from_, x.data() + i * to_);
+        });
+        return own(std::move(x), {n, to_});
+    }
+
+    std::size_t nbytes() const {
+        return single_ ? sf2el::AffineMap<float>::bytes(from_, to_) : sf2el::AffineMap<double>::bytes(from_, to_);
+    }
+
+private:
+    template <class F>
+    void with(F f) {
+        using Single = sf2el::AffineMap<float>;
+        using Double = sf2el::AffineMap<double>;
+        if (single_) f(Single(from_, to_, limit_, block_.data(), Single::Adopt{}));
+        else f(Double(from_, to_, limit_, block_.data(), Double::Adopt{}));
+    }
+
+    std::size_t from_, to_;
+    double limit_;
+    bool single_;
+    std::vector<double> block_;
+};
+
+}  // namespace
+
+void bind_moments(nb::module_& m) {
+    nb::class_<Moments, Part>(m, "Moments")
+        .def(nb::init<std::size_t, const std::string&>(), "dim"_a, "precision"_a = "float64")
+        .def("observe", &Moments::observe, "x"_a)
+        .def("observe_many", &Moments::observe_many, "X"_a)
+        .def("matrix", &Moments::matrix)
+        .def("state", &Moments::state)
+        .def("set_state", &Moments::set_state, "state"_a)
+        .def_prop_ro("count", &Moments::count)
+        .def_prop_ro("mean", &Moments::mean, nb::rv_policy::automatic)
+        .def_prop_ro("nbytes", &Moments::nbytes);
+
+    nb::class_<AffineMap, Part>(m, "AffineMap")
+        .def(nb::init<std::size_t, std::size_t, double, const std::string&>(), "new_dim"_a, "old_dim"_a,
+             "limit"_a = 0.0, "precision"_a = "float64")
+        .def("set", &AffineMap::set, "matrix"_a, "center"_a)
+        .def("apply", &AffineMap::apply, "Z"_a)
+        .def("apply_into", &AffineMap::apply_into, "z"_a, "x"_a)
+        .def_prop_ro("matrix", &AffineMap::matrix, nb::rv_policy::automatic)
+        .def_prop_ro("center", &AffineMap::center, nb::rv_policy::automatic)
+        .def_prop_ro("nbytes", &AffineMap::nbytes);
+}
+
+}  // namespace sf2el_python

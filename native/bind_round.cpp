@@ -1,0 +1,103 @@
+// Python's round: a dict row predicted or learned in one call.
+#include "bindings.hpp"
+
+namespace sf2el_python {
+namespace {
+
+// The parts of a stage as one row meets them: scaling, the experts of the current
+// space, the map to the space before and its experts, and who is followed. Parts
+// stay Python's; a part that is not there is None.
+class Round {
+public:
+    Round(const nb::tuple& names, const nb::object& scaler, const nb::object& moments, const nb::object& bank,
+          const nb::object& map, const nb::object& past, const nb::object& mixer, bool raw)
+        : names_(names), kept_{scaler, moments, bank, map, past, mixer}, scaler_(part<RowScaler>(scaler)),
+          moments_(part<RowMoments>(moments)), bank_(part<RowBank>(bank)), map_(part<RowMap>(map)),
+          past_(part<RowBank>(past)), mixer_(part<RowMixer>(mixer)), raw_(raw) {
+        const std::size_t dim = nb::len(names);
+        const bool fits = bank_ && mixer_ && bank_->dim() == dim && (!scaler_ || scaler_->dim() == dim) &&
+                          !map_ == !past_ && (!map_ || (map_->from() <= dim && map_->to() == past_->dim())) &&
+                          mixer_->experts() == bank_->outputs() + (past_ ? past_->outputs() : 0);
+        if (!fits) throw nb::value_error("These parts make no round.");
+        row_.resize(dim);
+        view_.resize(dim);
+        if (past_) recovered_.resize(past_->dim());
+        scores_.resize(mixer_->experts());
+        risks_.resize(mixer_->experts());
+    }
+
+    // The combined score, or None for a row that has other features.
+    nb::object predict(const nb::dict& row) {
+        if (!gather_row(row, names_, row_.data())) return nb::none();
+        const double* view = look(false);
+        double* own = scores_.data();
+        if (past_) {
+            past_->score_row(recovered_.data(), own);
+            own += past_->outputs();
+        }
+        bank_->score_row(view, own);
+        return nb::float_(mixer_->mix_row(scores_.data()));
+    }
+
+    // Whether the row was learned: not if it has other features.
+    bool learn(const nb::dict& row, double y, double weight) {
+        if (!gather_row(row, names_, row_.data())) return false;
+        bank_->check_row_label(y, weight);
+        const double* view = look(true);
+        double *own = scores_.data(), *risks = risks_.data();
+        if (past_) {
+            past_->teach_row(recovered_.data(), y, weight, own, risks);
+            own += past_->outputs();
+            risks += past_->size();
+        }
+        bank_->teach_row(view, y, weight, own, risks);
+        mixer_->follow_row(risks_.data());
+        return true;
+    }
+
+private:
+    template <class T>
+    static T* part(const nb::object& object) {
+        if (object.is_none()) return nullptr;
+        T* found = dynamic_cast<T*>(&nb::cast<Part&>(object));
+        if (!found) throw nb::value_error("A part of a round is of another kind.");
+        return found;
+    }
+
+    // The row as the experts see it, in both spaces.
+    const double* look(bool keep) {
+        const double* view = row_.data();
+        if (scaler_) {
+            scaler_->scale_row(row_.data(), view_.data(), keep);
+            view = view_.data();
+        }
+        if (keep && moments_) moments_->observe_row(view);
+        if (map_) map_->map_row(raw_ ? row_.data() : view, recovered_.data());
+        return view;
+    }
+
+    nb::tuple names_;
+    std::vector<nb::object> kept_;
+    RowScaler* scaler_;
+    RowMoments* moments_;
+    RowBank* bank_;
+    RowMap* map_;
+    RowBank* past_;
+    RowMixer* mixer_;
+    bool raw_;
+    std::vector<double> row_, view_, recovered_, scores_, risks_;
+};
+
+}  // namespace
+
+void bind_round(nb::module_& m) {
+    nb::class_<Round>(m, "Round")
+        .def(nb::init<const nb::tuple&, const nb::object&, const nb::object&, const nb::object&, const nb::object&,
+                      const nb::object&, const nb::object&, bool>(),
+             "names"_a, "scaler"_a.none(), "moments"_a.none(), "bank"_a, "map"_a.none(), "past"_a.none(), "mixer"_a,
+             "raw"_a)
+        .def("predict", &Round::predict, "row"_a)
+        .def("learn", &Round::learn, "row"_a, "y"_a, "weight"_a);
+}
+
+}  // namespace sf2el_python

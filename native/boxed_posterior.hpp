@@ -1,0 +1,119 @@
+// AnyPosterior and AnyLogistic on the core's, each with a block of its own for its state.
+#pragma once
+
+#include "boxed_learner.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+template <class Real>
+class BoxedPosterior final : public AnyPosterior {
+public:
+    explicit BoxedPosterior(const PosteriorParams& p)
+        : params_(p), block_(new std::uint64_t[state_bytes() / sizeof(std::uint64_t)]) {
+        Posterior<Real>(params_, block_.get(), scratch());
+    }
+
+    size_t dim() const override { return params_.dim; }
+    size_t outputs() const override { return params_.outputs; }
+    bool uses_unlabelled() const override {
+        return params_.tie_noise > 0.0 && params_.size > 0 && counters().ties < params_.most_ties;
+    }
+    bool label_fits(double y) const override { return sf2el::label_fits(params_.task, params_.outputs, y); }
+    void score(const double* x, double* scores) override { view().predict(x, scores); }
+
+    // A late label is a label like any other: nothing was learned before it.
+    double teach(const double* x, double y, double weight, bool, double* scores) override {
+        return view().learn(x, y, weight, scores);
+    }
+
+    const PosteriorParams& params() const override { return params_; }
+
+    const PosteriorCounters& counters() const override {
+        return *reinterpret_cast<const PosteriorCounters*>(block_.get());
+    }
+
+    PosteriorState state() override {
+        auto posterior = view();
+        PosteriorState out;
+        out.counters = posterior.counters();
+        const size_t n = posterior.size(), all = posterior.linear() + n, dim = params_.dim;
+        out.rows.resize(n * dim);
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) out.rows[s * dim + j] = double(posterior.feature(s, j));
+        for (size_t k = 0; k < params_.outputs; ++k)
+            out.coefficients.insert(out.coefficients.end(), posterior.mean(k), posterior.mean(k) + all);
+        unpack(posterior.covariance(), all, out.covariance);
+        unpack(posterior.inverse(), n, out.inverse);
+        return out;
+    }
+
+    void set_state(const PosteriorState& in) override {
+        auto posterior = view();
+        posterior.counters() = in.counters;
+        const size_t n = in.counters.n, all = posterior.linear() + n, dim = params_.dim;
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) posterior.feature(s, j) = static_cast<Real>(in.rows[s * dim + j]);
+        for (size_t k = 0; k < params_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) posterior.mean(k)[j] = static_cast<Real>(in.coefficients[k * all + j]);
+        pack(in.covariance, all, posterior.covariance());
+        pack(in.inverse, n, posterior.inverse());
+    }
+
+    size_t state_bytes() const override { return Posterior<Real>::state_bytes(params_); }
+    size_t scratch_bytes() const override { return Posterior<Real>::scratch_bytes(params_); }
+
+    std::unique_ptr<AnyPosterior> copy() const override {
+        auto other = std::make_unique<BoxedPosterior>(params_);
+        std::memcpy(other->block_.get(), block_.get(), state_bytes());
+        return other;
+    }
+
+private:
+    Posterior<Real> view() { return {params_, block_.get(), scratch(), typename Posterior<Real>::Adopt{}}; }
+    void* scratch() const { return thread_scratch(scratch_bytes()); }
+
+    PosteriorParams params_;
+    std::unique_ptr<std::uint64_t[]> block_;
+};
+
+class BoxedLogistic final : public AnyLogistic {
+public:
+    explicit BoxedLogistic(const LogisticParams& p) : params_(p), block_(OnlineLogistic::reals(p)) {}
+
+    size_t dim() const override { return params_.dim; }
+    size_t outputs() const override { return params_.outputs; }
+    bool uses_unlabelled() const override { return false; }
+    bool label_fits(double y) const override { return sf2el::label_fits(params_.task, params_.outputs, y); }
+    void score(const double* x, double* scores) override { view().predict(x, scores); }
+
+    double teach(const double* x, double y, double weight, bool, double* scores) override {
+        return view().learn(x, y, weight, scores);
+    }
+
+    const LogisticParams& params() const override { return params_; }
+    std::vector<double>& block() override { return block_; }
+    size_t state_bytes() const override { return block_.size() * sizeof(double); }
+    size_t scratch_bytes() const override { return OnlineLogistic::scratch_reals(params_) * sizeof(double); }
+    std::unique_ptr<AnyLogistic> copy() const override { return std::make_unique<BoxedLogistic>(*this); }
+
+private:
+    OnlineLogistic view() {
+        return {params_, block_.data(), static_cast<double*>(thread_scratch(scratch_bytes()))};
+    }
+
+    LogisticParams params_;
+    std::vector<double> block_;
+};
+
+inline std::unique_ptr<AnyPosterior> make_posterior(const PosteriorParams& p, bool single_precision) {
+    if (single_precision) return std::make_unique<BoxedPosterior<float>>(p);
+    return std::make_unique<BoxedPosterior<double>>(p);
+}
+
+inline std::unique_ptr<AnyLogistic> make_logistic(const LogisticParams& p) {
+    return std::make_unique<BoxedLogistic>(p);
+}
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

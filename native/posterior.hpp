@@ -1,0 +1,409 @@
+// A linear part and at most `size` radial functions under one Gaussian posterior:
+//
+//   f(x) = a' psi(x),  psi = (x, sqrt(bias), k),  k_i = exp(-gamma ||x_i - x||^2) .
+//
+// A labelled row moves the mean a and the covariance by one step of Laplace's
+// approximation (exact for squared loss). Kept are a, C = posterior minus prior
+// covariance, and Q = inverse of the Gram matrix of the kept rows. A row that the
+// kept ones cannot express joins them; over budget, the one that matters least
+// is projected onto the others.
+//
+// It allocates nothing: like a Learner it lives in a block the caller gives, and
+// works in a scratch that learners of one thread can share.
+#pragma once
+
+#include "kernels.hpp"
+#include "packed.hpp"
+#include "tasks.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+template <class Real>
+struct PosteriorLimits;
+
+template <>
+struct PosteriorLimits<double> {
+    static constexpr double jitter = 1e-12, least_novelty = 1e-12, rounding = 1e-13;
+};
+
+template <>
+struct PosteriorLimits<float> {
+    static constexpr double jitter = 1e-6, least_novelty = 1e-5, rounding = 1e-5;
+};
+
+template <class Real>
+class Posterior {
+public:
+    static size_t slots(const PosteriorParams& p) { return p.size ? size_t(p.size) + 1 : 0; }
+    static size_t coordinates(const PosteriorParams& p) { return size_t(p.dim) + 1 + slots(p); }
+
+    static size_t state_bytes(const PosteriorParams& p) {
+        const size_t reals = slots(p) * p.dim + p.outputs * coordinates(p) + packed_size(coordinates(p)) +
+                             packed_size(slots(p));
+        return sizeof(PosteriorCounters) + round_up(reals * sizeof(Real));
+    }
+
+    static size_t scratch_bytes(const PosteriorParams& p) {
+        return p.outputs * sizeof(double) + round_up((p.dim + 5 * coordinates(p)) * sizeof(Real));
+    }
+
+    // `state`: state_bytes(p) bytes, `scratch`: scratch_bytes(p) bytes, both aligned to 8; the
+    // parameters must live as long as the expert.
+    Posterior(const PosteriorParams& p, void* state, void* scratch) : Posterior(p, state, scratch, Adopt{}) {
+        std::memset(state, 0, state_bytes(p));
+        *c_ = PosteriorCounters{};
+        if (slots_ && p.centred > 0.0) {
+            // The origin is a kept row at which little is left to learn: what all rows share is the constant's.
+            c_->n = 1;
+            inverse_[0] = Real(1);
+            covariance_[diagonal(linear_)] = static_cast<Real>(-p.centred * p.rbf_scale);
+        }
+    }
+
+    // Goes on with a state that an expert with the same parameters has filled.
+    struct Adopt {};
+    Posterior(const PosteriorParams& p, void* state, void* scratch, Adopt)
+        : p_(p), linear_(p.dim + 1), slots_(slots(p)), stride_(coordinates(p)) {
+        c_ = static_cast<PosteriorCounters*>(state);
+        rows_ = reinterpret_cast<Real*>(static_cast<unsigned char*>(state) + sizeof(PosteriorCounters));
+        mean_ = rows_ + slots_ * p.dim;
+        covariance_ = mean_ + p.outputs * stride_;
+        inverse_ = covariance_ + packed_size(stride_);
+        m_ = static_cast<double*>(scratch);
+        x_ = reinterpret_cast<Real*>(m_ + p.outputs);
+        psi_ = x_ + p.dim;
+        gain_ = psi_ + stride_;
+        e_ = gain_ + stride_;
+        u_ = e_ + stride_;
+        w_ = u_ + stride_;
+    }
+
+    void predict(const double* x, double* scores) {
+        featurise(x);
+        score(quadratic(), scores);
+    }
+
+    // The risk from before the update; NaN where y is: then the row can only tie kept ones.
+    double learn(const double* x, double y, double weight, double* scores) {
+        featurise(x);
+        const double shrunk = quadratic();
+        score(shrunk, scores);
+        if (y != y) {
+            if (p_.tie_noise > 0.0) tie();
+            return y;
+        }
+        if (!is_classification(p_.task)) y = limit(y, most_number);
+        const double risk = risk_of(p_.task, p_.outputs, scores, y);
+        update(y, weight, shrunk);
+        return risk;
+    }
+
+    const PosteriorParams& params() const { return p_; }
+    PosteriorCounters& counters() { return *c_; }
+    size_t linear() const { return linear_; }
+    size_t size() const { return c_->n; }
+    Real& feature(size_t s, size_t j) { return rows_[j * slots_ + s]; }
+    Real* mean(size_t k) { return mean_ + k * stride_; }
+    Real* covariance() { return covariance_; }
+    Real* inverse() { return inverse_; }
+
+private:
+    // Rows are meant to be scaled (a few units at most), labels standardised: beyond these they are clipped.
+    static constexpr double most_feature = 1e3, most_number = 1e6;
+    static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
+                            step_back = 0.05, least_tie = 1e-2;
+    static constexpr std::uint64_t removals_between_refreshes = 512;
+
+    static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+    static double limit(double value, double most) {
+        value = value < most ? value : most;
+        return value > -most ? value : -most;
+    }
+
+    // ---- predicting
+
+    void featurise(const double* x) {
+        const size_t dim = p_.dim, n = c_->n;
+        for (size_t j = 0; j < dim; ++j) psi_[j] = x_[j] = static_cast<Real>(limit(x[j], most_feature));
+        psi_[dim] = static_cast<Real>(std::sqrt(p_.bias));
+        kernels(x_, n, psi_ + linear_);
+    }
+
+    void kernels(const Real* x, size_t n, Real* out) {
+        squared_distances(rows_, slots_, n, x, p_.dim, out);
+        gaussian(out, p_.gamma, n, out);
+    }
+
+    double quadratic() const { return double(packed_quadratic(covariance_, psi_, linear_ + c_->n)); }
+
+    double prior() const {
+        return p_.linear_scale * double(dot(psi_, psi_, linear_)) + (slots_ ? p_.rbf_scale : 0.0);
+    }
+
+    void score(double shrunk, double* scores) {
+        const size_t n = linear_ + c_->n;
+        double soften = 1.0;
+        if (is_classification(p_.task)) {
+            constexpr double pi_over_eight = 0.39269908169872414;
+            double v = prior() + shrunk;
+            v = v > least_variance ? v : least_variance;
+            soften = std::sqrt(1.0 + pi_over_eight * v);
+        }
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            m_[k] = limit(double(dot(mean(k), psi_, n)), double(Limits<Real>::huge));
+            scores[k] = m_[k] / soften;
+        }
+    }
+
+    // ---- learning
+
+    void update(double y, double weight, double shrunk) {
+        const double before = prior();
+        double keep = 1.0 - p_.forget;
+        const double v = before + keep * shrunk;
+        const bool spent = !(v > least_variance);
+        const double divisor = steps(y, weight, spent ? least_variance : v);
+        gain(static_cast<Real>(keep));
+        const size_t n = linear_ + c_->n;
+        double taken = -1.0 / divisor;
+        if (spent || !is_covariance(keep, before, v)) {
+            // Rounding has eaten the variance, and a step would feed on rounding alone: none is taken, and
+            // the covariance goes a part of the way back to the prior.
+            keep *= 1.0 - step_back;
+            taken = 0.0;
+            ++c_->floored;
+        } else {
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                Real* a = mean(k);
+                const Real step = static_cast<Real>(m_[k]);
+                for (size_t j = 0; j < n; ++j) a[j] += gain_[j] * step;
+            }
+        }
+        packed_rank_one(covariance_, static_cast<Real>(keep), gain_, static_cast<Real>(taken), n);
+        ++c_->labels;
+        if (c_->n > p_.size) remove(least_useful());
+    }
+
+    // Whether the gain can be one column of a covariance, but for rounding: gain_j^2 <= variance_j v.
+    bool is_covariance(double keep, double before, double v) const {
+        constexpr double rounding = PosteriorLimits<Real>::rounding;
+        const double here = v + rounding * before;
+        size_t wrong = 0;
+        for (size_t j = 0; j < linear_ + c_->n; ++j) {
+            const double own = j < linear_ ? p_.linear_scale : p_.rbf_scale * double(inverse_[diagonal(j - linear_)]);
+            const double there = own + keep * double(covariance_[diagonal(j)]) + rounding * own;
+            wrong += !(double(gain_[j]) * double(gain_[j]) <= here * there);
+        }
+        return wrong == 0;
+    }
+
+    static size_t diagonal(size_t i) { return packed_row(i) + i; }
+
+    // Turns the means in m_ into the steps along the gain; returns D, which the covariance is divided by.
+    double steps(double y, double weight, double v) {
+        if (is_classification(p_.task)) {
+            double h = least_curvature;
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                const double p = sigmoid(m_[k]);
+                m_[k] = target(p_.task, k, y) - p;
+                if (p * (1.0 - p) > h) h = p * (1.0 - p);
+            }
+            const double divisor = 1.0 / (weight * h) + v;
+            for (size_t k = 0; k < p_.outputs; ++k) m_[k] /= h * divisor;
+            return divisor;
+        }
+        const double residual = y - m_[0], size = std::fabs(residual);
+        const bool squared = p_.task == Task::squared;
+        const double scale = (1.0 + c_->residuals) / (1.0 + double(c_->labels));
+        double noise = squared ? scale : scale * (size > 0.1 * scale ? size : 0.1 * scale);
+        noise = noise > least_noise ? noise : least_noise;
+        c_->residuals += squared ? residual * residual : size;
+        const double divisor = noise / weight + v;
+        m_[0] = residual / divisor;
+        return divisor;
+    }
+
+    // gain = posterior covariance times psi, after the row has joined the kept ones where it is new to them.
+    void gain(Real keep) {
+        const size_t n = linear_ + c_->n;
+        packed_times(covariance_, psi_, gain_, n);
+        for (size_t j = 0; j < n; ++j) gain_[j] *= keep;
+        const Real linear_scale = static_cast<Real>(p_.linear_scale), rbf_scale = static_cast<Real>(p_.rbf_scale);
+        for (size_t j = 0; j < linear_; ++j) gain_[j] += linear_scale * psi_[j];
+        if (!slots_) return;
+        const Real* k = psi_ + linear_;
+        packed_times(inverse_, k, e_, c_->n);
+        const Real g = Real(1) - dot(k, e_, c_->n);
+        const double least = p_.novelty > PosteriorLimits<Real>::least_novelty ? p_.novelty
+                                                                               : PosteriorLimits<Real>::least_novelty;
+        if (double(g) > least) {
+            join(g);
+            gain_[n] = rbf_scale;
+        } else {
+            for (size_t s = 0; s < c_->n; ++s) gain_[linear_ + s] += rbf_scale * e_[s];
+        }
+    }
+
+    void join(Real g) {
+        const size_t n = c_->n;
+        packed_rank_one(inverse_, Real(1), e_, Real(1) / g, n);
+        Real* row = inverse_ + packed_row(n);
+        for (size_t s = 0; s < n; ++s) row[s] = -e_[s] / g;
+        row[n] = Real(1) / g;
+        for (size_t j = 0; j < p_.dim; ++j) feature(n, j) = x_[j];
+        Real* fresh = covariance_ + packed_row(linear_ + n);
+        for (size_t j = 0; j <= linear_ + n; ++j) fresh[j] = Real(0);
+        for (size_t k = 0; k < p_.outputs; ++k) mean(k)[linear_ + n] = Real(0);
+        ++c_->n;
+        ++c_->joined;
+    }
+
+    // ---- unlabelled rows
+
+    // A row between two kept ones says that f is much the same at both: an observation of their difference,
+    // 0 up to noise. A row that lies apart from all joins them while there is room.
+    void tie() {
+        const size_t n = c_->n;
+        if (!slots_ || c_->ties >= p_.most_ties) return;
+        const Real* k = psi_ + linear_;
+        if (n < p_.size) {
+            packed_times(inverse_, k, e_, n);
+            const Real g = Real(1) - dot(k, e_, n);
+            if (double(g) > p_.tie_novelty) {
+                join(g);
+                return;
+            }
+        }
+        if (n < 2 || 2 * n < p_.size) return;
+        size_t first = k[1] > k[0] ? 1 : 0, second = 1 - first;
+        for (size_t s = 2; s < n; ++s) {
+            if (k[s] > k[first]) {
+                second = first;
+                first = s;
+            } else if (k[s] > k[second]) {
+                second = s;
+            }
+        }
+        double weight = 1.0;
+        for (std::uint32_t i = 0; i < p_.tie_power; ++i) weight *= double(k[second]);
+        if (weight < least_tie) return;
+        ++c_->ties;
+        observe_equal(first, second, p_.tie_noise / weight);
+    }
+
+    // f(x_i) - f(x_j) = 0, observed with this noise.
+    void observe_equal(size_t i, size_t j, double noise) {
+        const size_t n = c_->n, all = linear_ + n;
+        kernels_of(i, u_ + linear_);
+        kernels_of(j, w_ + linear_);
+        for (size_t f = 0; f < p_.dim; ++f) w_[f] = feature(i, f) - feature(j, f);
+        w_[p_.dim] = Real(0);
+        const double apart = 2.0 - 2.0 * double(u_[linear_ + j]);
+        for (size_t s = linear_; s < all; ++s) w_[s] = u_[s] - w_[s];
+        const double before = p_.linear_scale * double(dot(w_, w_, linear_)) + p_.rbf_scale * apart;
+        const double v = before + double(packed_quadratic(covariance_, w_, all));
+        if (!(v > least_variance)) {
+            ++c_->floored;
+            return;
+        }
+        packed_times(covariance_, w_, gain_, all);
+        const Real linear_scale = static_cast<Real>(p_.linear_scale), rbf_scale = static_cast<Real>(p_.rbf_scale);
+        for (size_t f = 0; f < linear_; ++f) gain_[f] += linear_scale * w_[f];
+        gain_[linear_ + i] += rbf_scale;
+        gain_[linear_ + j] -= rbf_scale;
+        const double divisor = noise + v;
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            Real* a = mean(k);
+            const Real step = static_cast<Real>(-double(dot(a, w_, all)) / divisor);
+            for (size_t s = 0; s < all; ++s) a[s] += gain_[s] * step;
+        }
+        packed_rank_one(covariance_, Real(1), gain_, static_cast<Real>(-1.0 / divisor), all);
+    }
+
+    void kernels_of(size_t s, Real* out) {
+        for (size_t j = 0; j < p_.dim; ++j) x_[j] = feature(s, j);
+        kernels(x_, c_->n, out);
+        out[s] = Real(1);
+    }
+
+    // ---- keeping to the budget
+
+    double pivot(size_t s) {
+        const double value = double(inverse_[packed_row(s) + s]);
+        if (value > least_pivot) return value;
+        ++c_->floored;
+        return least_pivot;
+    }
+
+    // The row whose projection onto the others moves the functions least.
+    size_t least_useful() {
+        size_t best = 0;
+        double least = 0.0;
+        for (size_t s = 0; s < c_->n; ++s) {
+            double moved = 0.0;
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                const double alpha = double(mean(k)[linear_ + s]);
+                moved += alpha * alpha;
+            }
+            moved /= pivot(s);
+            if (s == 0 || moved < least) {
+                best = s;
+                least = moved;
+            }
+        }
+        return best;
+    }
+
+    // k_i is written over the other kept rows with the coefficients u = -Q_.i / Q_ii.
+    void remove(size_t i) {
+        const size_t n = c_->n, all = linear_ + n, at = linear_ + i;
+        packed_column(inverse_, i, e_, n);
+        const Real q = static_cast<Real>(double(e_[i]) > least_pivot ? double(e_[i]) : least_pivot);
+        for (size_t j = 0; j < linear_; ++j) u_[j] = Real(0);
+        for (size_t s = 0; s < n; ++s) u_[linear_ + s] = -e_[s] / q;
+        u_[at] = Real(0);
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            Real* a = mean(k);
+            const Real alpha = a[at];
+            for (size_t j = linear_; j < all; ++j) a[j] += u_[j] * alpha;
+            a[at] = a[all - 1];
+        }
+        packed_column(covariance_, at, gain_, all);
+        for (size_t j = 0; j < all; ++j) w_[j] = gain_[at] * u_[j] + gain_[j];
+        packed_fold(covariance_, u_, gain_, w_, linear_, all);
+        packed_move_last(covariance_, at, all);
+        packed_rank_one(inverse_, Real(1), e_, Real(-1) / q, n);
+        packed_move_last(inverse_, i, n);
+        for (size_t j = 0; j < p_.dim; ++j) feature(i, j) = feature(n - 1, j);
+        --c_->n;
+        if (++c_->removed % removals_between_refreshes == 0) refresh();
+    }
+
+    // Q anew from the rows: what rounding has added to it goes.
+    void refresh() {
+        const size_t n = c_->n;
+        for (size_t s = 0; s < n; ++s) {
+            for (size_t j = 0; j < p_.dim; ++j) x_[j] = feature(s, j);
+            kernels(x_, s, inverse_ + packed_row(s));
+            inverse_[packed_row(s) + s] = static_cast<Real>(1.0 + PosteriorLimits<Real>::jitter);
+        }
+        packed_invert(inverse_, e_, n);
+        ++c_->refreshed;
+    }
+
+    const PosteriorParams& p_;
+    size_t linear_, slots_, stride_;
+    PosteriorCounters* c_;
+    Real* rows_;        // slots x dim, feature by feature
+    Real* mean_;        // outputs x coordinates
+    Real* covariance_;  // posterior minus prior, packed, linear coordinates first
+    Real* inverse_;     // of the Gram matrix, packed
+    // Scratch, with no meaning between rounds.
+    double* m_;
+    Real *x_, *psi_, *gain_, *e_, *u_, *w_;
+};
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

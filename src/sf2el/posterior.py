@@ -1,0 +1,180 @@
+"""What the experts of the default learner are told, and the bytes they keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from sf2el.settings import check_choice, check_range, check_whole
+
+Task = Literal["binary", "classes", "regression_squared", "regression_absolute"]
+
+MOST_SIZE = 1 << 12
+MOST_OUTPUTS = 1 << 12
+
+POSTERIOR_COUNTER_BYTES = 56
+"""Counters of one posterior (``PosteriorCounters`` in ``native/params.hpp``)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorSettings:
+    r"""A linear part and at most ``size`` radial functions under one Gaussian posterior.
+
+    .. math:: f(x) = a' \psi(x), \quad \psi = (x, \sqrt{bias}, k), \quad k_i = \exp(-\gamma \|x_i - x\|^2).
+
+    Labels are +1 / -1 (``"binary"``), 0 to ``outputs`` - 1 (``"classes"``), or standardised numbers.
+
+    Parameters
+    ----------
+    size
+        Radial functions kept at most; 0 leaves the linear part alone.
+    gamma
+        Width of the radial functions.
+    linear_scale, rbf_scale
+        Prior variance of the linear and of the radial part.
+    bias
+        Square of the constant feature.
+    novelty
+        A labelled row joins the kept ones where these leave more than this share of it unexpressed.
+    outputs
+        1, or one for each of three or more classes (one against the rest, on one basis).
+    task
+        What is learned.
+    forget
+        Share of the way back to the prior covariance that every labelled round goes; 0: never forget.
+    centred
+        Share of the radial part's prior variance at the origin that is taken away beforehand: what all rows
+        have in common is left to the constant.
+    tie_noise
+        Unlabelled rows tie the two kept rows they lie between: f is the same at both, observed with this
+        variance over the weight of the tie. 0: unlabelled rows tell nothing.
+    tie_novelty
+        An unlabelled row joins the kept ones, while there is room, where these leave more than this share of
+        it unexpressed.
+    tie_power
+        A tie weighs the smaller of the row's two largest kernel values to this power.
+    most_ties
+        Ties after which unlabelled rows have told what they can.
+
+    Examples
+    --------
+    >>> PosteriorSettings(size=20, gamma=5.0).rbf_scale
+    5.0
+    >>> PosteriorSettings(task="classes")
+    Traceback (most recent call last):
+    ...
+    ValueError: outputs must be 3 or more for several classes and 1 for every other task, not 1.
+    """
+
+    size: int = 40
+    gamma: float = 1.0
+    linear_scale: float = 5.0
+    rbf_scale: float = 5.0
+    bias: float = 0.03
+    novelty: float = 0.01
+    outputs: int = 1
+    task: Task = "binary"
+    forget: float = 0.0
+    centred: float = 0.0
+    tie_noise: float = 0.0
+    tie_novelty: float = 0.25
+    tie_power: int = 6
+    most_ties: int = 500
+
+    def __post_init__(self) -> None:
+        check_whole("size", self.size, 0, MOST_SIZE)
+        check_range("gamma", self.gamma, least=0.0)
+        for name in ("linear_scale", "rbf_scale", "bias"):
+            _check_between(name, getattr(self, name), 0.0, 1e3)
+        for name in ("novelty", "forget", "centred", "tie_novelty"):
+            _check_between(name, getattr(self, name), 0.0, 1.0)
+        _check_between("tie_noise", self.tie_noise, 0.0, 1e6)
+        check_whole("tie_power", self.tie_power, 0, 100)
+        check_whole("most_ties", self.most_ties, 0, 1 << 30)
+        _check_task(self.task, self.outputs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticSettings:
+    """Logistic (or least squares, or least absolute) regression by stochastic gradient steps.
+
+    Parameters
+    ----------
+    step, power
+        The step is ``step / (1 + labels) ** power``.
+    scale
+        What a row is multiplied by: the divisor of the scaler, to see standard deviations.
+    outputs, task
+        As for :class:`PosteriorSettings`.
+
+    Examples
+    --------
+    >>> LogisticSettings(step=0.5).power
+    0.0
+    """
+
+    step: float = 0.1
+    power: float = 0.0
+    scale: float = 1.0
+    outputs: int = 1
+    task: Task = "binary"
+
+    def __post_init__(self) -> None:
+        check_range("step", self.step, above=0.0)
+        _check_between("power", self.power, 0.0, 10.0)
+        check_range("scale", self.scale, above=0.0)
+        _check_task(self.task, self.outputs)
+
+
+def posterior_bytes(dim: int, size: int, outputs: int = 1, precision: str = "float64") -> int:
+    """Return the bytes a posterior keeps, working scratch apart: exactly what the compiled core allocates.
+
+    >>> posterior_bytes(10, 40, precision="float32")
+    10864
+    """
+    real = 8 if precision == "float64" else 4
+    slots = size + 1 if size else 0
+    coordinates = dim + 1 + slots
+    reals = slots * dim + outputs * coordinates + _triangle(coordinates) + _triangle(slots)
+    return POSTERIOR_COUNTER_BYTES + (real * reals + 7) // 8 * 8
+
+
+def logistic_bytes(dim: int, outputs: int = 1) -> int:
+    """Return the bytes of the weights and intercepts and of the count of labels."""
+    return 8 * (outputs * (dim + 1) + 1)
+
+
+def fixed_share_bytes(experts: int) -> int:
+    """Return the bytes of weights that are shared anew each round, and of the losses behind them."""
+    return 8 * (2 * experts + 1)
+
+
+def moments_bytes(dim: int, precision: str = "float64") -> int:
+    """Return the bytes of a running mean and covariance."""
+    real = 8 if precision == "float64" else 4
+    return 8 * (1 + dim) + (real * _triangle(dim) + 7) // 8 * 8
+
+
+def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64") -> int:
+    """Return the bytes of an affine map with its center."""
+    real = 8 if precision == "float64" else 4
+    return 8 * (new_dim + old_dim) + (real * new_dim * old_dim + 7) // 8 * 8
+
+
+def _triangle(n: int) -> int:
+    return n * (n + 1) // 2
+
+
+def _check_between(name: str, value: float, least: float, most: float) -> None:
+    check_range(name, value, least=least)
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:g}, not {value!r}.")
+
+
+def _check_task(task: str, outputs: int) -> None:
+    check_choice("task", task, get_args(Task))
+    check_whole("outputs", outputs, 1, MOST_OUTPUTS)
+    if (task == "classes") != (outputs > 2) or outputs == 2:
+        raise ValueError(
+            f"outputs must be 3 or more for several classes and 1 for every other task, not {outputs}."
+        )

@@ -1,0 +1,89 @@
+"""Running mean and covariance, and the affine map."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def rows(n=60, dim=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, dim)) @ np.diag(np.arange(1.0, dim + 1)) + 3.0
+
+
+def test_moments_are_numpys(be):
+    X = rows()
+    moments = be.Moments(4)
+    moments.observe_many(X)
+    assert moments.count == 60
+    np.testing.assert_allclose(moments.mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(moments.matrix(), np.cov(X.T, bias=True), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(moments.matrix(), moments.matrix().T)
+
+
+def test_a_large_offset_does_not_drown_the_spread(be):
+    moments = be.Moments(4)
+    moments.observe_many(rows() + 1e8)
+    np.testing.assert_allclose(moments.matrix(), np.cov(rows().T, bias=True), rtol=1e-5, atol=1e-5)
+
+
+def test_many_is_a_loop_and_a_state_carries_on_to_the_bit(be):
+    X = rows()
+    together, loop, resumed = be.Moments(4), be.Moments(4), be.Moments(4)
+    together.observe_many(X)
+    for x in X[:25]:
+        loop.observe(x)
+    resumed.set_state(loop.state())
+    resumed.observe_many(X[25:])
+    np.testing.assert_array_equal(resumed.state(), together.state())
+    assert together.state().nbytes == together.nbytes
+
+
+def test_no_row_and_one_row_have_no_spread(be):
+    moments = be.Moments(2)
+    assert not moments.matrix().any()
+    moments.observe(np.array([3.0, 4.0]))
+    assert not moments.matrix().any()
+    assert moments.mean.tolist() == [3.0, 4.0]
+
+
+def test_what_does_not_fit_is_refused(be):
+    with pytest.raises(ValueError, match="one for each row"):
+        be.Moments(2).set_state(np.zeros(5))
+    with pytest.raises(ValueError, match="An array row holds"):
+        be.Moments(2).observe(np.array([np.nan, 0.0]))
+    with pytest.raises(ValueError, match="does not fit this map"):
+        be.AffineMap(3, 2).set(np.zeros((2, 3)), np.zeros(3))
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.5])
+@pytest.mark.parametrize(("precision", "close"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_the_map_is_a_product_and_an_offset_within_its_limit(be, limit, precision, close):
+    rng = np.random.default_rng(1)
+    matrix, Z = rng.normal(size=(5, 4)), rng.normal(size=(20, 3)) + 1e6
+    affine = be.AffineMap(3, 5, limit, precision)
+    affine.set(matrix, np.full(3, 1e6))
+    np.testing.assert_allclose(affine.matrix, matrix, rtol=close)
+    assert affine.center.tolist() == [1e6] * 3
+    X = affine.apply(Z)
+    wanted = (Z - 1e6) @ matrix[:, :3].T + matrix[:, 3]
+    np.testing.assert_allclose(X, wanted.clip(-limit, limit) if limit else wanted, rtol=close, atol=close)
+    one = np.empty(5)
+    for z, x in zip(Z, X, strict=True):
+        affine.apply_into(z, one)
+        np.testing.assert_array_equal(one, x)
+    assert affine.nbytes == 8 * (3 + 5) + 15 * np.dtype(precision).itemsize + (
+        4 if precision == "float32" else 0
+    )
+
+
+def test_moments_in_single_precision_are_close_and_half_the_bytes(be):
+    X = rows(2000) + 1e6
+    single, double = be.Moments(4, "float32"), be.Moments(4)
+    single.observe_many(X)
+    double.observe_many(X)
+    np.testing.assert_allclose(single.matrix(), double.matrix(), rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(single.mean, double.mean)
+    assert double.nbytes - single.nbytes == 10 * 4
+    resumed = be.Moments(4, "float32")
+    resumed.set_state(single.state())
+    np.testing.assert_array_equal(resumed.state(), single.state())

@@ -1,0 +1,336 @@
+"""The posterior expert against a Gaussian process written out in full, and against itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sf2el._core import backend, native_available
+from sf2el.posterior import PosteriorSettings, posterior_bytes
+
+needs_native = pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+
+PRECISIONS = ["float64", "float32"]
+OUTPUTS = {"binary": 1, "classes": 3, "regression_squared": 1, "regression_absolute": 1}
+TASKS = list(OUTPUTS)
+
+
+def settings(task, **kwargs):
+    return PosteriorSettings(**({"task": task, "outputs": OUTPUTS[task], "gamma": 2.0, "size": 8} | kwargs))
+
+
+def stream(task, rounds, dim=3, seed=0, labelled=0.7):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rounds, dim)) / np.sqrt(dim)
+    value = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=rounds)
+    y = {"binary": np.where(value > 0, 1.0, -1.0), "classes": np.digitize(value, [-0.4, 0.4]).astype(float)}
+    y = y.get(task, value)
+    return X, np.where(rng.random(rounds) < labelled, y, np.nan)
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+# -- the equations
+
+
+def sigmoid(z):
+    return 1.0 / (1.0 + np.exp(-z))
+
+
+def full_process(s, X, y, weights):
+    """Scores and risks by a Gaussian process over every row of the table: means and covariance of f there."""
+    apart = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    linear = X @ X.T + s.bias
+    covariance = s.linear_scale * linear + (s.rbf_scale * np.exp(-s.gamma * apart) if s.size else 0.0)
+    prior = covariance.copy()
+    means = np.zeros((s.outputs, len(X)))
+    total = count = 0
+    scores, risks = np.zeros((len(X), s.outputs)), np.full(len(X), np.nan)
+    for i, (label, weight) in enumerate(zip(y, weights, strict=True)):
+        m, v = means[:, i].copy(), covariance[i, i]
+        regression = s.task.startswith("regression")
+        scores[i] = m if regression else m / np.sqrt(1.0 + np.pi * v / 8.0)
+        if np.isnan(label):
+            continue
+        covariance = (1.0 - s.forget) * covariance + s.forget * prior
+        v = covariance[i, i]
+        if regression:
+            r = label - m
+            scale = (1.0 + total) / (1.0 + count)
+            squared = s.task == "regression_squared"
+            noise = max(scale if squared else scale * max(abs(r[0]), 0.1 * scale), 1e-4) / weight
+            total += r[0] ** 2 if squared else abs(r[0])
+            risks[i] = r[0] ** 2 if squared else abs(r[0])
+            D, pull = noise + v, r
+        else:
+            wanted = np.array([label > 0]) if s.task == "binary" else np.arange(s.outputs) == label
+            p = sigmoid(m)
+            h = max((p * (1 - p)).max(), 1e-3)
+            D, pull = 1.0 / (weight * h) + v, (wanted - p) / h
+            each = sigmoid(scores[i].clip(-8, 8))
+            if s.task == "binary":
+                risks[i] = -np.log(each[0] if label > 0 else 1 - each[0])
+            else:
+                risks[i] = min(-np.log(each[int(label)] / each.sum()), 8.0)
+        count += 1
+        means += np.outer(pull / D, covariance[i])
+        covariance = covariance - np.outer(covariance[i], covariance[i]) / D
+    return scores, risks
+
+
+@pytest.mark.parametrize("extra", [{}, {"size": 0}, {"linear_scale": 2.0, "rbf_scale": 7.0, "forget": 0.05}])
+@pytest.mark.parametrize("task", TASKS)
+def test_with_room_for_every_row_it_is_the_full_gaussian_process(be, task, extra):
+    s = settings(task, **({"size": 60, "novelty": 0.0} | extra))
+    X, y = stream(task, 60)
+    weights = np.random.default_rng(1).uniform(0.3, 3.0, len(X))
+    got = be.Posterior(s, 3).run(X, y, weights)
+    for ours, wanted in zip(got, full_process(s, X, y, weights), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("task", ["binary", "classes"])
+def test_what_is_removed_moves_the_function_least_and_is_projected(be, task):
+    s, roomy = settings(task, size=6), settings(task, size=7)
+    X, y = stream(task, 80, labelled=1.0)
+    expert, wider, removals = be.Posterior(s, 3), be.Posterior(roomy, 3), 0
+    for x, label in zip(X, y, strict=True):
+        wider.set_state(expert.state())
+        wider.learn(x, label)
+        expert.learn(x, label)
+        if wider.size < 7:
+            continue
+        removals += 1
+        before, after = wider.state(), expert.state()
+        rows, alpha = before["rows"], before["coefficients"][:, 4:]
+        K = np.exp(-s.gamma * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+        maps, lost = [], []
+        for i in range(7):
+            order = [*range(i), 6, *range(i + 1, 6)] if i < 6 else list(range(6))
+            # Least squares in the function space, by the normal equations.
+            T = np.linalg.solve(K[np.ix_(order, order)], K[order])
+            gap = np.eye(7)
+            gap[order] -= T
+            maps.append((order, T))
+            lost.append(np.trace(alpha @ gap.T @ K @ gap @ alpha.T))
+        order, T = maps[int(np.argmin(lost))]
+        np.testing.assert_array_equal(after["rows"], rows[order])
+        whole = np.block([[np.eye(4), np.zeros((4, 7))], [np.zeros((6, 4)), T]])
+        np.testing.assert_allclose(after["coefficients"], before["coefficients"] @ whole.T, atol=1e-9)
+        np.testing.assert_allclose(after["covariance"], whole @ before["covariance"] @ whole.T, atol=1e-8)
+        np.testing.assert_allclose(after["inverse"] @ K[np.ix_(order, order)], np.eye(6), atol=1e-8)
+    assert removals > 20
+    assert expert.removed == removals
+
+
+def test_a_row_joins_only_where_it_is_new(be):
+    expert = be.Posterior(settings("binary"), 3)
+    x = np.array([0.3, -0.2, 0.1])
+    for _ in range(5):
+        expert.learn(x, 1.0)
+    assert (expert.size, expert.joined, expert.labels) == (1, 1, 5)
+    expert.learn(x + 1e-4, -1.0)
+    expert.learn(x + 1.0, -1.0)
+    assert (expert.size, expert.joined, expert.removed) == (2, 2, 0)
+
+
+# -- one backend against the other
+
+
+@needs_native
+@pytest.mark.parametrize("task", TASKS)
+def test_from_the_same_state_one_step_is_the_same_in_both_backends(task):
+    s = settings(task, forget=0.01)
+    X, y = stream(task, 400, labelled=0.9)
+    both = [backend(name).Posterior(s, 3) for name in ("native", "numpy")]
+    for start in range(0, 390, 13):
+        source, other = both if start % 2 else reversed(both)
+        source.run(X[start : start + 12], y[start : start + 12])
+        other.set_state(source.state())
+        x, label = X[start + 12], y[start + 12]
+        (scores, risk), (other_scores, other_risk) = (expert.learn(x, label, 1.7) for expert in both)
+        np.testing.assert_allclose([*scores, risk], [*other_scores, other_risk], rtol=1e-9, atol=1e-9)
+        states = [expert.state() for expert in both]
+        for key in states[0]:
+            exact = key in ("rows", "labels", "joined", "removed", "floored", "refreshed")
+            size = np.abs(states[0][key]).max() if np.size(states[0][key]) else 1.0
+            np.testing.assert_allclose(
+                states[0][key], states[1][key], rtol=0, atol=0.0 if exact else 1e-9 * max(1.0, size)
+            )
+
+
+@needs_native
+@pytest.mark.parametrize("task", TASKS)
+def test_both_backends_decide_alike_over_a_stream(task):
+    X, y = stream(task, 900, labelled=0.9)
+    native, numpy = (backend(name).Posterior(settings(task), 3) for name in ("native", "numpy"))
+    for ours, theirs in zip(native.run(X, y), numpy.run(X, y), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(native.state()["rows"], numpy.state()["rows"])
+    assert native.removed > 512
+    assert (native.removed, native.refreshed) == (numpy.removed, numpy.refreshed)
+    assert native.refreshed == native.removed // 512
+
+
+@needs_native
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_wide_variant_gives_the_same_bits(monkeypatch, task, precision):
+    from sf2el._core import _native
+
+    if not _native.wide_usable():
+        pytest.skip("this processor or build has no wide variant of the core")
+    X, y = stream(task, 1000, dim=5)
+    for size in (0, 13, 24):
+        kept = []
+        for variant in ("base", "wide"):
+            monkeypatch.setenv("SF2EL_VARIANT", variant)
+            expert = backend("native").Posterior(settings(task, size=size), 5, precision)
+            kept.append((expert.run(X, y), expert.state()))
+        (base, base_state), (wide, wide_state) = kept
+        np.testing.assert_array_equal(base[0], wide[0])
+        np.testing.assert_array_equal(base[1], wide[1])
+        assert same(base_state, wide_state)
+
+
+# -- many rows against one, copies, states
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("task", TASKS)
+def test_run_is_a_loop_of_learn_and_a_state_carries_on_to_the_bit(be, task, precision):
+    X, y = stream(task, 150)
+    whole, loop, resumed = (be.Posterior(settings(task), 3, precision) for _ in range(3))
+    scores, risks = whole.run(X, y)
+    for i in range(70):
+        predicted = loop.predict(X[i])
+        own, risk = loop.learn(X[i], y[i])
+        np.testing.assert_array_equal(own, scores[i])
+        np.testing.assert_array_equal(predicted, scores[i])
+        np.testing.assert_array_equal(risk, risks[i])
+    resumed.set_state(loop.state())
+    assert same(resumed.state(), loop.state())
+    copied = loop.copy()
+    for other in (resumed, copied):
+        rest = other.run(X[70:], y[70:], np.ones(80))
+        np.testing.assert_array_equal(rest[0], scores[70:])
+        np.testing.assert_array_equal(rest[1], risks[70:])
+        assert same(other.state(), whole.state())
+    np.testing.assert_array_equal(whole.predict_many(X), [whole.predict(x) for x in X])
+    assert same(resumed.state(), whole.state())
+
+
+def test_an_unlabelled_row_changes_nothing_and_a_late_label_is_a_label(be):
+    X, y = stream("binary", 60, labelled=1.0)
+    late, plain = be.Posterior(settings("binary"), 3), be.Posterior(settings("binary"), 3)
+    for x, label in zip(X, y, strict=True):
+        before = late.state()
+        _, risk = late.learn(x, np.nan)
+        assert np.isnan(risk)
+        assert same(late.state(), before)
+        got, wanted = late.learn_late(x, label), plain.learn(x, label)
+        np.testing.assert_array_equal(got[0], wanted[0])
+        assert got[1] == wanted[1]
+    assert same(late.state(), plain.state())
+
+
+def test_an_expert_can_be_made_narrower_or_wider_through_its_state(be):
+    X, y = stream("binary", 100)
+    expert, wider = be.Posterior(settings("binary"), 3), be.Posterior(settings("binary", size=30), 3)
+    expert.run(X, y)
+    wider.set_state(expert.state())
+    np.testing.assert_allclose(wider.predict_many(X), expert.predict_many(X), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="does not fit this expert"):
+        be.Posterior(settings("binary", size=3), 3).set_state(expert.state())
+
+
+@pytest.mark.parametrize("key", ["rows", "coefficients", "covariance", "inverse"])
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(be, key):
+    expert = be.Posterior(settings("binary"), 3)
+    expert.run(*stream("binary", 60))
+    before = expert.state()
+    with pytest.raises(ValueError, match="does not fit this expert"):
+        expert.set_state({**before, key: before[key][:, :-1].copy()})
+    assert same(expert.state(), before)
+
+
+@pytest.mark.parametrize("label", [-1.0, 3.0, 0.5, np.inf])
+def test_a_label_that_is_no_class_is_refused(be, label):
+    expert = be.Posterior(settings("classes"), 3)
+    with pytest.raises(ValueError, match="A label"):
+        expert.learn(np.zeros(3), label)
+    with pytest.raises(ValueError, match="A label"):
+        expert.run(np.zeros((2, 3)), np.array([0.0, label]))
+    assert expert.labels == 0
+
+
+def test_bad_weights_and_late_labels_are_refused(be):
+    expert = be.Posterior(settings("binary"), 3)
+    for weight in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="A weight"):
+            expert.learn(np.zeros(3), 1.0, weight)
+    with pytest.raises(ValueError, match="late label"):
+        expert.learn_late(np.zeros(3), np.nan)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("dim", "size"), [(1, 0), (3, 1), (10, 40), (7, 5)])
+def test_the_bytes_are_those_told(be, dim, size, precision):
+    for outputs, task in ((1, "binary"), (4, "classes")):
+        s = PosteriorSettings(size=size, outputs=outputs, task=task)
+        assert be.Posterior(s, dim, precision).nbytes == posterior_bytes(dim, size, outputs, precision)
+
+
+# -- a long life among hostile rows
+
+
+def hostile(rounds, dim, seed):
+    """Noise, duplicates, constant rows and rows at the clip, in stretches."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rounds, dim))
+    kind = (np.arange(rounds) // 97) % 6
+    X[kind == 1] = X[0]
+    X[kind == 2] = 0.0
+    X[kind == 3] = 5.0 * np.sign(X[kind == 3])
+    X[kind == 4] = X[rng.integers(0, 5, (kind == 4).sum())]
+    X[kind == 5] = 5.0
+    return X / np.sqrt(dim), rng
+
+
+def variance(expert, s, X):
+    """Posterior variances of f at rows, from the state."""
+    state = expert.state()
+    k = np.exp(-s.gamma * ((X[:, None] - state["rows"][None]) ** 2).sum(axis=2))
+    psi = np.hstack([X, np.full((len(X), 1), np.sqrt(s.bias)), k])
+    phi = psi[:, : X.shape[1] + 1]
+    prior = s.linear_scale * (phi * phi).sum(axis=1) + (s.rbf_scale if s.size else 0.0)
+    return prior + ((psi @ state["covariance"]) * psi).sum(axis=1), prior
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("gamma", [0.5, 5.0])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_long_life_among_hostile_rows_leaves_it_finite_and_positive(be, task, gamma, precision):
+    rounds = 200_000 if be.NAME == "native" else 3_000
+    X, rng = hostile(rounds, 4, 3)
+    y = {"binary": rng.choice([-1.0, 1.0], rounds), "classes": rng.integers(0, 3, rounds).astype(float)}.get(
+        task, rng.normal(size=rounds) + X[:, 0]
+    )
+    if task != "classes":  # and stretches of one label
+        y[(np.arange(rounds) // 977) % 3 == 0] = 1.0
+    s = settings(task, size=15, gamma=gamma)
+    expert = be.Posterior(s, 4, precision)
+    scores, risks = expert.run(X, y, rng.choice([1.0, 1.0, 20.0], rounds))
+    assert np.isfinite(scores).all()
+    assert np.isfinite(risks).all()
+    state = expert.state()
+    assert all(np.isfinite(state[key]).all() for key in ("rows", "coefficients", "covariance", "inverse"))
+    v, prior = variance(expert, s, X[:500])
+    # Rounding may take a variance below 0, but not by more than rounding.
+    assert (v > -(1e-9 if precision == "float64" else 1e-2) * prior).all()
+    assert (v < 1.01 * prior).all()
+    # Far off, and the weights of 20 on noise make it too sure; but never lost.
+    assert risks.mean() < {"binary": 1.2, "classes": 1.9}.get(task, 1.6)
+    assert expert.floored == 0 or (precision == "float32" and expert.floored < rounds // 200)
