@@ -21,32 +21,9 @@ def backend(request) -> str:
     return request.param
 
 
-def state_of(model: SF2EL) -> list[Any]:
-    """Everything a model keeps, as values that can be compared."""
-    stage = model._stage
-    if stage is None:
-        return [list(model._labels.seen), model.events(), model._rows_seen]
-    learners = [stage.current.learner]
-    arrays = [stage.hedge.core.state()]
-    for space in (stage.current, stage.upcoming):
-        if space is not None and space.scaler is not None:
-            arrays.append(space.scaler.state())
-    if stage.recovered is not None:
-        learners.append(stage.recovered.learner)
-        arrays.append(stage.recovered.psi.state())
-    if stage.upcoming is not None:
-        if stage.psi is not None:
-            arrays.append(stage.psi.state())
-        if stage.upcoming.seat is not None:
-            learners.append(stage.upcoming.learner)
-    states = [
-        {
-            key: value.tolist() if isinstance(value, np.ndarray) else value
-            for key, value in learner.state().items()
-        }
-        for learner in learners
-    ]
-    return [states, [a.tolist() for a in arrays], list(model._labels.seen), model.events(), model._rows_seen]
+def state_of(model: SF2EL) -> bytes:
+    """Everything a model keeps."""
+    return model.to_bytes()
 
 
 def evolving_rows(
@@ -80,9 +57,9 @@ def test_the_periods_of_several_cycles_are_found_and_told(kind, backend):
     texts = [(event.row, event.text.split(":")[0].split(" to ")[0]) for event in model.events().last]
     spaces = [text for text in texts if text[1] in ("first space", "overlap", "swap")]
     assert spaces == [(0, "first space"), (52, "overlap"), (60, "swap"), (112, "overlap"), (120, "swap")]
-    if kind == "paper":
-        assert model.events().total == 5
-    assert set(model.weights()) == set(model.risk()) == {"recovered", "current"}
+    certain = [event.certain for event in model.events().last if "gone for good" in event.text]
+    assert certain == [64, 124]
+    assert set(model.weights()) == {"recovered", "current"}
     assert sum(model.weights().values()) == pytest.approx(1.0)
 
 
@@ -131,7 +108,7 @@ def test_paper_is_the_method_of_the_experiments(backend):
     scores = []
     for z, y in zip(stream.after_swap, labels[stream.t1 :], strict=True):
         row = dict(zip("pqr", z.tolist(), strict=True))
-        scores.append(model._score_one(row))
+        scores.append(model._output_one(row))
         model.learn_one(row, y)
     assert np.array_equal(scores, expected.scores)
 
@@ -171,8 +148,10 @@ def test_none_nan_and_absent_mean_not_observed(backend):
 def test_a_swap_without_overlap_starts_the_new_learner_alone(backend):
     model = make("paper", backend)
     model.learn_one({"a": 1.0}, 1)
-    model.learn_one({"b": 1.0}, 0)
-    assert "starts alone" in model.events().last[1].text
+    for _ in range(3):
+        model.learn_one({"b": 1.0}, 0)
+    swap = model.events().last[-1]
+    assert "starts alone" in swap.text and swap.certain == 3
     assert model.weights() == {"current": 1.0}
 
 
@@ -217,8 +196,6 @@ BAD_ROWS = {
     "huge whole number": {"a": 10**400, "b": 1.0},
     "nothing observed": {"a": None, "b": float("nan")},
     "empty": {},
-    "a feature lost": {"a": 1.0},
-    "half a swap": {"a": 1.0, "c": 1.0},
     "complex": {"a": 1j, "b": 1.0},
     "not a dict": [1.0, 2.0],
 }
@@ -298,7 +275,7 @@ def test_a_bad_array_gets_one_sentence_and_changes_nothing(name, backend):
         ({"label_rate": 1.5}, "label_rate"),
         ({"label_rate": float("nan")}, "label_rate"),
         ({"kernel": "rbf"}, "kernel"),
-        ({"loss": "absolute"}, "loss"),
+        ({"loss": "cubic"}, "loss"),
         ({"equations": "mine"}, "equations"),
         ({"projection": "none"}, "projection"),
         ({"on_skip": "keep"}, "on_skip"),
@@ -346,14 +323,6 @@ def test_a_frame_with_nan_where_nothing_was_observed_is_the_stream_of_its_rows(b
     assert list(framed.predict_many(late)) == [looped.predict_one(x) for x, _ in rows[-20:]]
 
 
-def test_a_frame_that_ends_in_a_misfit_changes_nothing(backend):
-    model = make("default", backend)
-    rows = np.array([[1.0, 2.0, np.nan], [1.5, 2.5, np.nan], [1.0, np.nan, np.nan]])
-    with pytest.raises(ValueError, match="lacks"):
-        model.learn_many(Frame(["a", "b", "c"], rows))
-    assert model.events().total == 0
-
-
 @pytest.mark.parametrize("budget", ["4KiB", "16KiB", "64KiB"])
 def test_the_default_stays_within_its_budget(budget, backend):
     model = SF2EL(budget=budget, backend=backend)
@@ -391,14 +360,16 @@ def test_a_row_too_large_for_the_budget_in_the_middle_of_a_frame_changes_nothing
     with pytest.raises(ValueError, match=r"give at least \d+"):
         model.learn_many(Frame(columns, rows), ["x"] * 20)
     assert (model.events().total, model.predict_one({"f0": 1.0})) == (0, None)
-    least = 0
-    try:
-        model.learn_many(Frame(columns, rows))
-    except ValueError as error:
-        least = int(str(error).split()[-1].rstrip("."))
-    SF2EL(budget=least, backend=backend).learn_many(Frame(columns, rows))
-    with pytest.raises(ValueError, match="at least"):
-        SF2EL(budget=least - 1, backend=backend).learn_many(Frame(columns, rows))
+    # A wide space is noticed a few features at a time, so what is asked for can grow, but not for ever.
+    budgets = [2500]
+    while len(budgets) < 6:
+        try:
+            SF2EL(budget=budgets[-1], backend=backend).learn_many(Frame(columns, rows))
+        except ValueError as error:
+            budgets.append(int(str(error).split()[-1].rstrip(".")))
+        else:
+            break
+    assert 1 < len(budgets) < 6 and budgets == sorted(budgets)
 
 
 def test_the_largest_risks_pass_through_the_hedge(backend):

@@ -7,6 +7,7 @@ from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
 from sf2el.learner import Learner
 from sf2el.model import SF2EL
 from sf2el.recovery import RecoveryMap
+from sf2el.regressor import SF2ELRegressor
 from sf2el.scaling import Scaler
 from sf2el.settings import LearnerSettings
 
@@ -21,5 +22,6 @@ __all__ = [
     "Linear",
     "Polynomial",
     "RecoveryMap",
+    "SF2ELRegressor",
     "Scaler",
 ]

@@ -15,8 +15,8 @@ from sf2el.settings import LearnerSettings
 COUNTER_BYTES = 104
 """Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
 
-LABEL_BYTES = 2 * 64
-"""Room for the two labels, as text or numbers of up to 64 bytes."""
+LABEL_BYTES = 2 * (64 + 8)
+"""Room for two labels, as text or numbers of up to 64 bytes, and how often each was seen."""
 
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""
@@ -67,8 +67,22 @@ def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precisi
 
 
 def scaler_bytes(dim: int) -> int:
-    """Return the bytes of the running statistics of a space."""
-    return 8 * (2 * dim + 1)
+    """Return the bytes of the running statistics of each feature of a space."""
+    return 8 * 3 * dim
+
+
+def newcomer_room(budget: int) -> int:
+    """Return the bytes of a budget kept free for features that belong to no space yet, and for their rows.
+
+    >>> newcomer_room(2048), newcomer_room(16384), newcomer_room(65536)
+    (128, 512, 2048)
+    """
+    return max(budget // 32, min(budget // 32 + 64, 512))
+
+
+def pending_bytes(widths: Iterable[int]) -> int:
+    """Return the bytes of rows of so many values, each with a label and a weight."""
+    return sum(8 * (width + 2) for width in widths)
 
 
 def map_bytes(new_dim: int, old_dim: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_KEPT = 32
-EVENT_BYTES = 32
+EVENT_BYTES = 40
 
 TEXTS = (
     "first space: {0:.0f} features",
@@ -25,6 +26,17 @@ TEXTS = (
     "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float64",
     "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float32",
     "a smaller buffer: the {0:.0f}-row learner's function moved by {1:.3g} in norm",
+    "the old features are gone for good: {0:.0f} features",
+    "return: {0:.0f} features of the space before are back beside the {1:.0f} current ones",
+    "wider: {0:.0f} more features beside the {1:.0f} current ones",
+    "late: {0:.0f} features join the {1:.0f} current ones",
+    "gone again: the {0:.0f} features that had appeared beside the {1:.0f} current ones",
+    "back: the {0:.0f} old features were only away",
+    "a class more: {0:.0f} labels",
+    "experts: {0:.0f} in the current space, {1:.0f} recovered",
+    "experts of {0:.0f} basis rows",
+    "a late label belongs to no space in force",
+    "the budget has no room for a covariance of {0:.0f} features: a plain logistic expert goes on",
 )
 (
     FIRST_SPACE,
@@ -39,16 +51,40 @@ TEXTS = (
     _,
     _,
     MOVED,
+    SURE,
+    RETURNED,
+    WIDENED,
+    JOINED,
+    CLOSED,
+    REVERTED,
+    NEW_CLASS,
+    EXPERTS,
+    BASIS,
+    TOO_LATE,
+    LIGHTER,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
+
+DETAILS = frozenset({BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS})
+"""Kinds that tell how a change of features was paid for: a short log is kept for the changes themselves."""
+
+
+class Happened(NamedTuple):
+    """An event on its way to the log: its kind, two numbers, and how many rows ago it began."""
+
+    kind: int
+    first: float = 0.0
+    second: float = 0.0
+    ago: int = 0
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: the row (from 0) and what it was."""
+    """Something that happened: the row (from 0) where it began, what it was, the row that made it certain."""
 
     row: int
     text: str
+    certain: int
 
 
 class Events(NamedTuple):
@@ -59,33 +95,51 @@ class Events(NamedTuple):
 
 
 class EventLog:
-    """The last events as numbers, 32 bytes each, and a count of all.
+    """The last events as numbers, 40 bytes each, and a count of all.
 
     >>> log = EventLog()
     >>> log.add(7, OVERLAP, 3, 2)
     >>> log.told()
-    Events(last=(Event(row=7, text='overlap: 3 new features beside the 2 current ones'),), total=1)
+    Events(last=(Event(row=7, text='overlap: 3 new features beside the 2 current ones', certain=7),), total=1)
     """
 
     def __init__(self, kept: int = MOST_KEPT) -> None:
-        self._slots = np.zeros((kept, 4))
+        self._slots = np.zeros((kept, 5))
         self.first = 0  # events before this one are no longer there
         self.total = 0
 
-    def add(self, row: int, kind: int, first: float = 0.0, second: float = 0.0) -> None:
+    def add(
+        self, row: int, kind: int, first: float = 0.0, second: float = 0.0, certain: int | None = None
+    ) -> None:
         """Record an event."""
-        self._slots[self.total % len(self._slots)] = (row, kind, first, second)
+        sure = row if certain is None else certain
+        self._slots[self.total % len(self._slots)] = (row, kind, first, second, sure)
         self.total += 1
+
+    @property
+    def roomy(self) -> bool:
+        """Whether there is room for details."""
+        return len(self._slots) >= 16
 
     def told(self) -> Events:
         """Return the log, oldest first."""
         count = len(self._slots)
         places = [i % count for i in range(max(self.total - count, self.first), self.total)]
         last = tuple(
-            Event(int(row), TEXTS[int(kind)].format(first, rounded_up(second) if kind == MOVED else second))
-            for row, kind, first, second in self._slots[places].tolist()
+            Event(
+                int(row),
+                one_or_more(TEXTS[int(kind)].format(first, rounded_up(second) if kind == MOVED else second)),
+                int(certain),
+            )
+            for row, kind, first, second, certain in self._slots[places].tolist()
         )
         return Events(last, self.total)
+
+    def copy(self) -> EventLog:
+        """Return a log that goes its own way."""
+        log = EventLog(len(self._slots))
+        log._slots, log.total, log.first = self._slots.copy(), self.total, self.first
+        return log
 
     def resized(self, kept: int) -> EventLog:
         """Return a log of another size with the last of these events."""
@@ -110,6 +164,15 @@ class EventLog:
     def nbytes(self) -> int:
         """Bytes of the log."""
         return int(self._slots.nbytes)
+
+
+def one_or_more(text: str) -> str:
+    """Return a text with "1 features" as "1 feature".
+
+    >>> one_or_more("overlap: 1 new features beside the 11 current ones")
+    'overlap: 1 new feature beside the 11 current ones'
+    """
+    return re.sub(r"\b1 ((?:new |more |old )?)(feature|row|label)s\b", r"1 \1\2", text)
 
 
 def rounded_up(value: float) -> float:

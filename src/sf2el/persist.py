@@ -1,272 +1,313 @@
 """Models as bytes: safetensors for the numbers, one sorted JSON text for the rest.
 
-Reading runs no code and either gives a whole model or raises ValueError. The Gram matrices are not
-written: they follow from the rows, to the bit.
+Reading runs no code and either gives a whole model or raises ValueError. Gram matrices are not written: they
+follow from the rows, to the bit. Files of older formats are brought up to date in ``formats.py``.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sf2el import _core
-from sf2el.hedge import Hedge
-from sf2el.kernels import KERNELS, Kernel, Sum
-from sf2el.plan import Shape, events_kept
-from sf2el.settings import LearnerSettings
-from sf2el.spaces import Names
-from sf2el.stage import Recipe, Recovered, Seat, Space, Stage
+from sf2el import events
+from sf2el.budget import MODEL_BYTES, newcomer_room
+from sf2el.events import MOST_KEPT, Happened
+from sf2el.formats import FORMAT, brought_up
+from sf2el.persist_parts import Reader, Writer, check_seats, recipe_in, recipe_out, whole
+from sf2el.plan import events_kept, smallest_budget
+from sf2el.rows import Names
+from sf2el.space import Space
+from sf2el.spaces import LATELY, Tracker
+from sf2el.stage import Stage
 
 if TYPE_CHECKING:
-    from sf2el.model import SF2EL
+    from sf2el.recipe import Recipe
+    from sf2el.streaming import StreamModel
 
-FORMAT = 1
-COUNTERS = ("seen", "labels", "clock", "rng", "seen_by_kind", "decay", "norm_bound", "refreshes")
-MOST_BLOW_UP = 64
-SPARE = 1 << 26
-"""A file may ask for learners of 64 times its own size, and 64 MiB: more is not a model we wrote."""
-
-Tensors = dict[str, npt.NDArray[Any]]
-Model = TypeVar("Model", bound="SF2EL")
+Model = TypeVar("Model", bound="StreamModel")
 
 
-def to_bytes(model: SF2EL) -> bytes:
+def to_bytes(model: StreamModel) -> bytes:
     """Return everything a model keeps."""
     from safetensors.numpy import save
 
-    tensors: Tensors = {"events": model._events.state()}
+    writer = Writer()
+    writer.tensors["events"] = model._events.state()
     content: dict[str, Any] = {
         "format": FORMAT,
-        "recipe": _recipe_out(model._recipe),
+        "kind": type(model).KIND,
+        "recipe": recipe_out(model._recipe),
         "budget": model._budget,
-        "labels": model._labels.seen,
+        "labels": model._labels_out(),
         "rows": model._rows_seen,
         "events": [model._events.total, model._events.first],
-        "stage": None if model._stage is None else _stage_out(model._stage, tensors),
+        "stage": None if model._stage is None else _stage_out(model._stage, writer),
+        "tracker": None if model._tracker is None else _tracker_out(model._tracker, writer),
+        "pending": _pending_out(model, writer),
     }
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return bytes(save(tensors, metadata={"sf2el": text}))
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return bytes(save(writer.tensors, metadata={"sf2el": text}))
 
 
-def from_bytes(cls: type[Model], data: bytes) -> Model:
+def from_bytes(cls: type[Model], data: bytes, backend: str | None = None) -> Model:
     """Return the model that ``to_bytes`` wrote; ValueError for anything else."""
+    content, tensors = opened(data)
+    try:
+        content, tensors, older = brought_up(content, tensors)
+        if content["kind"] != cls.KIND:
+            raise ValueError(f"it holds a {content['kind']}, to be read by another class than {cls.__name__}")
+        return _model_in(cls, content, Reader(tensors, len(data)), older, backend)
+    except _DAMAGED as error:
+        raise ValueError(_no_model(error)) from None
+
+
+def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the text and the arrays of a file, as they are; ValueError if it is not one of ours."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
         length = int.from_bytes(data[:8], "little")
         content = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["sf2el"])
-        if content["format"] != FORMAT:
-            raise ValueError(f"it has format {content['format']!r}, and this version reads {FORMAT}")
-        return _read(cls, content, load(data), MOST_BLOW_UP * len(data) + SPARE)
-    except (
-        SafetensorError,
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-    ) as error:
-        raise ValueError(
-            f"These bytes are not a whole sf2el model: {error or type(error).__name__}."
-        ) from None
-    except (RecursionError, MemoryError, AssertionError):
-        raise ValueError("These bytes are not a whole sf2el model.") from None
+        if not isinstance(content, Mapping):
+            raise ValueError("its text is of another kind")
+        return dict(content), load(data)
+    except (SafetensorError, *_DAMAGED) as error:
+        raise ValueError(_no_model(error)) from None
 
 
-def _read(cls: type[Model], content: dict[str, Any], tensors: Tensors, most: int) -> Model:
-    recipe = _recipe_in(content["recipe"])
+_DAMAGED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+    AssertionError,
+)
+
+
+def _no_model(error: BaseException) -> str:
+    told = str(error) if isinstance(error, ValueError) else ""
+    return f"These bytes are not a whole sf2el model: {told or type(error).__name__}."
+
+
+def _model_in(
+    cls: type[Model], content: dict[str, Any], reader: Reader, older: bool, backend: str | None
+) -> Model:
+    recipe = recipe_in(content["recipe"], backend)
+    budget = content["budget"]
+    if budget is not None:
+        whole(budget)
+    if (budget is None) != (getattr(recipe, "buffer_size", None) is not None):
+        raise ValueError("it has no size")
     model = cls.__new__(cls)
-    model._start(recipe, None, content["budget"])
-    for label in content["labels"]:
-        model._labels.see(model._labels.encode(label)[1])
-    model._rows_seen = _whole(content["rows"])
-    total, first = map(_whole, content["events"])
-    model._events.set_state(_finite(tensors["events"], (events_kept(content["budget"]), 4)), total, first)
-    if content["stage"] is not None:
-        model._stage = _stage_in(content["stage"], tensors, recipe, most)
+    model._labels_in(content["labels"])
+    model._begin(recipe, budget)
+    model._rows_seen = whole(content["rows"])
+    total, first = map(whole, content["events"])
+    slots = reader.array("events")
+    if slots.ndim != 2 or slots.shape[1] != 5 or not 1 <= len(slots) <= MOST_KEPT:
+        raise ValueError("its events are none")
+    model._events.set_state(slots, total, first)
+    if len(slots) != events_kept(budget):
+        model._events = model._events.resized(events_kept(budget))
+    if content["stage"] is None:
+        return model
+    stage = model._stage = _stage_in(content["stage"], reader, recipe, model._outputs())
+    model._tracker = _tracker_in(content["tracker"], stage, reader, budget)
+    if stage.began > model._rows_seen:
+        raise ValueError("it swapped after its last row")
+    model._refit_at = stage.refit_at(model._rows_seen)
+    model._settled = model._tracker.upcoming is None and model._tracker.quiet() > 0
+    _pending_in(model, content["pending"], reader)
+    if budget is not None:
+        if older:
+            _roomier(model, stage)
+            budget = model._budget
         usage = model.memory_usage()
-        if model._budget is not None and isinstance(usage, int) and usage > model._budget:
+        if isinstance(usage, int) and usage > budget:
             raise ValueError("it is larger than its own budget")
     return model
 
 
-# ---- the stage
+def _roomier(model: StreamModel, stage: Stage) -> None:
+    """Raise the budget of an older format's model, which knew no room for newcomers, to what it takes now."""
+    assert model._tracker is not None and model._budget is not None
+    needed = sum(stage.nbytes().values()) + model._label_bytes() + MODEL_BYTES
+    budget = max(model._budget, smallest_budget(needed))
+    if budget > model._budget:
+        model._budget, model._tracker.room = budget, newcomer_room(budget)
+        model._events = model._events.resized(events_kept(budget))
+        model._record([Happened(events.NEW_BUDGET, budget)])
 
 
-def _stage_out(stage: Stage, tensors: Tensors) -> dict[str, Any]:
-    content: dict[str, Any] = {
+# ---- the stage and its spaces
+
+
+def _stage_out(stage: Stage, writer: Writer) -> dict[str, Any]:
+    upcoming: Any = None
+    if stage.upcoming is not None:
+        same = stage.upcoming is stage.past
+        upcoming = "past" if same else _space_out("upcoming", stage.upcoming, writer)
+    writer.tensors["weights"] = stage.weights.state()
+    return {
         "index": stage.index,
-        "current": _space_out("current", stage.current, tensors),
-        "upcoming": None if stage.upcoming is None else _space_out("upcoming", stage.upcoming, tensors),
-        "recovered": None,
-        "map": stage.psi is not None,
+        "began": stage.began,
+        "outputs": stage.outputs,
+        "current": _space_out("current", stage.current, writer),
+        "past": None if stage.past is None else _space_out("past", stage.past, writer),
+        "upcoming": upcoming,
+        "share": stage.weights.share,
+        "psi": None if stage.psi is None else writer.map("psi", stage.psi),
+        "overlap": None if stage.overlap is None else writer.map("overlap", stage.overlap),
     }
-    tensors["hedge"] = np.asarray(stage.hedge.core.state())
-    if stage.recovered is not None:
-        content["recovered"] = _seat_out("recovered", stage.recovered.seat, tensors)
-        tensors["recovered.map"] = np.asarray(stage.recovered.psi.state())
-    if stage.psi is not None:
-        tensors["upcoming.map"] = np.asarray(stage.psi.state())
-    return content
 
 
-def _stage_in(content: dict[str, Any], tensors: Tensors, recipe: Recipe, most: int) -> Stage:
-    current = _space_in("current", content["current"], tensors, recipe, most)
-    if current.seat is None:
+def _stage_in(content: dict[str, Any], reader: Reader, recipe: Recipe, outputs: int) -> Stage:
+    if content["outputs"] != outputs:
+        raise ValueError("its labels and its experts do not fit")
+    current = _space_in("current", content["current"], reader, recipe, outputs)
+    if not current.seats:
         raise ValueError("its current space has no learner")
-    stage = Stage(current, recipe, _whole(content["index"]))
-    core = _core.backend(recipe.backend)
-    if content["recovered"] is not None:
-        seat = _seat_in("recovered", content["recovered"], tensors, recipe, most)
-        psi = core.RecoveryMap(current.dim, seat.dim, float(recipe.map_ridge), recipe.map_intercept)
-        psi.set_state(_finite(tensors["recovered.map"]))
-        stage.recovered = Recovered(seat, psi, current.dim)
-        stage.hedge = Hedge(2, eta=recipe.eta, backend=recipe.backend)
-    stage.hedge.core.set_state(_finite(tensors["hedge"], np.shape(stage.hedge.core.state())))
-    if content["upcoming"] is not None:
-        stage.upcoming = _space_in("upcoming", content["upcoming"], tensors, recipe, most)
-        if content["map"]:
-            stage.psi = stage._new_map(stage.upcoming.dim)
-            stage.psi.set_state(_finite(tensors["upcoming.map"]))
+    stage = Stage(recipe, current, whole(content["index"]), outputs)
+    if content["past"] is not None:
+        stage.past = _space_in("past", content["past"], reader, recipe, outputs)
+    if content["upcoming"] == "past":
+        stage.upcoming = stage.past
+    elif content["upcoming"] is not None:
+        stage.upcoming = _space_in("upcoming", content["upcoming"], reader, recipe, outputs)
+    if content["psi"] is not None:
+        if stage.past is None or not stage.past.seats:
+            raise ValueError("it has a map to no space")
+        stage.psi = reader.map("psi", content["psi"], recipe, current, stage.past)
+    if content["overlap"] is not None:
+        if stage.upcoming is None:
+            raise ValueError("it has a map from no space")
+        stage.overlap = reader.map("overlap", content["overlap"], recipe, stage.upcoming, current)
+        if stage.overlap.refits and stage.overlap.settled:
+            raise ValueError("a map that is being fitted is none")
+    stage.began = whole(content["began"])
+    stage.weights = recipe.new_weights(stage)
+    stage.weights.set_state(reader.array("weights", np.shape(stage.weights.state())))
+    stage.arrange()
     return stage
 
 
-def _space_out(key: str, space: Space, tensors: Tensors) -> dict[str, Any]:
-    for name in space.names:
-        if not isinstance(name, (str, int)):
-            raise ValueError(
-                f"A model can be saved if its features are named by text or numbers, not {name!r}."
-            )
+def _space_out(key: str, space: Space, writer: Writer) -> dict[str, Any]:
+    writer.names(f"{key}.names", space.names)
     if space.scaler is not None:
-        tensors[f"{key}.scaler"] = np.asarray(space.scaler.state())
+        writer.tensors[f"{key}.scaler"] = np.asarray(space.scaler.state())
+    if space.moments is not None:
+        writer.moments(f"{key}.moments", space.moments, space.dim, space.precision)
     return {
-        "names": list(space.names),
-        "learner": None if space.seat is None else _seat_out(key, space.seat, tensors),
+        "dim": space.dim,
+        "born": space.born,
+        "seats": [writer.seat(f"{key}.{i}", seat) for i, seat in enumerate(space.seats)],
     }
 
 
-def _space_in(key: str, content: dict[str, Any], tensors: Tensors, recipe: Recipe, most: int) -> Space:
-    names: Names = tuple(content["names"])
-    if not names or len(set(names)) != len(names) or not all(isinstance(n, (str, int)) for n in names):
+def _space_in(key: str, content: dict[str, Any], reader: Reader, recipe: Recipe, outputs: int) -> Space:
+    names: Names = reader.names(f"{key}.names")
+    dim, born = whole(content["dim"]), whole(content["born"])
+    # A space of the first format has lost its names: it can be recovered, but it cannot come back.
+    if not 1 <= born <= dim <= 1 << 20 or len(set(names)) != len(names) or len(names) not in (0, dim):
         raise ValueError("its features are not named")
-    space = Space(names, recipe)
+    reader.check_size(64 * dim)
+    space = recipe.new_space(names, dim=dim, born=born, related=f"{key}.moments" in reader.tensors)
     if space.scaler is not None:
-        space.scaler.set_state(_finite(tensors[f"{key}.scaler"], (2 * space.dim + 1,)))
-    if content["learner"] is not None:
-        space.seat = _seat_in(key, content["learner"], tensors, recipe, most)
-        if space.seat.dim != space.dim:
-            raise ValueError("a learner has other features than its space")
+        state = reader.array(f"{key}.scaler", (3 * dim,))
+        if np.any(state[dim:] < 0.0):
+            raise ValueError("a feature's spread is none")
+        space.scaler.set_state(state)
+    if space.moments is not None:
+        space.moments.set_state(reader.moments(f"{key}.moments", dim, space.precision))
+    seats = [
+        reader.seat(f"{key}.{i}", seat, recipe, space, outputs) for i, seat in enumerate(content["seats"])
+    ]
+    check_seats(recipe, seats)
+    space.task = recipe.risk_task(outputs)
+    space.seat(seats)
     return space
 
 
-# ---- a learner
+# ---- rows and features that belong to no space yet
 
 
-def _seat_out(key: str, seat: Seat, tensors: Tensors) -> dict[str, Any]:
-    state = seat.core.state()
-    real = np.dtype(seat.shape.precision)
-    for name in ("rows", "beta", "weights"):
-        tensors[f"{key}.{name}"] = np.ascontiguousarray(state[name], dtype=real)
-    if seat.shape.settings.sampling == "stratified":
-        tensors[f"{key}.kinds"] = np.ascontiguousarray(state["kinds"])
-    if state["inverse"] is not None:
-        lower = np.tril_indices(len(state["beta"]))
-        tensors[f"{key}.inverse"] = np.ascontiguousarray(state["inverse"][lower], dtype=real)
-    return {
-        "dim": seat.dim,
-        "rows": seat.shape.rows,
-        "lean": not seat.shape.settings.keep_gram,
-        "precision": seat.shape.precision,
-        "counters": {name: state[name] for name in COUNTERS if np.all(np.isfinite(state.get(name, np.inf)))},
-    }
+def _tracker_out(tracker: Tracker, writer: Writer) -> dict[str, Any]:
+    if tracker.marks:
+        writer.names("marks.names", tuple(tracker.marks))
+        writer.tensors["marks"] = np.array(list(tracker.marks.values()), np.uint8)
+    if tracker.absent:
+        writer.tensors["absent"] = np.array([tracker.absent.get(n, 0) for n in tracker.expected()], np.uint8)
+    return {"doubt": tracker.doubt, "overlap": tracker.overlap, "losses": tracker.losses}
 
 
-def _seat_in(key: str, content: dict[str, Any], tensors: Tensors, recipe: Recipe, most: int) -> Seat:
-    settings, dim, rows = recipe.settings, _whole(content["dim"]), _whole(content["rows"])
-    if content["lean"]:
-        settings = Shape(settings, "float64", rows).lean().settings
-    if (
-        content["precision"] not in ("float64", "float32")
-        or not 2 <= rows <= 1 << 20
-        or not 1 <= dim <= 1 << 24
-    ):
-        raise ValueError("a learner's shape is none")
-    shape = Shape(settings, content["precision"], rows)
-    if shape.nbytes(dim) > most:
-        raise ValueError("it asks for far more memory than it holds")
-    real = np.dtype(shape.precision)
-    n = len(tensors[f"{key}.beta"])
-    state: dict[str, Any] = dict(content["counters"]) | {"gram": None, "inverse": None}
-    for name, size in (("rows", (n, dim)), ("beta", (n,)), ("weights", (n,))):
-        state[name] = _finite(tensors[f"{key}.{name}"], size, real).astype(np.float64)
-    state["kinds"] = np.zeros(n, np.uint8)
-    if settings.sampling == "stratified":
-        state["kinds"] = _exact(tensors[f"{key}.kinds"], (n,), np.dtype(np.uint8))
-    if f"{key}.inverse" in tensors:
-        packed = _finite(tensors[f"{key}.inverse"], (n * (n + 1) // 2,), real).astype(np.float64)
-        inverse = np.zeros((n, n))
-        inverse[np.tril_indices(n)] = packed
-        state["inverse"] = inverse + np.tril(inverse, -1).T
-    for name in ("seen", "labels", "clock", "rng"):
-        state[name] = _whole(state[name])
-    state["seen_by_kind"] = tuple(map(_whole, state["seen_by_kind"]))
-    state["decay"] = tuple(float(value) for value in state["decay"])
-    if not all(0.0 < value <= 1.0 for value in state["decay"]) or not np.all(state["weights"] > 0.0):
-        raise ValueError("a row's inclusion probability is none")
-    seat = Seat(dim, shape, recipe, 0)
-    seat.core.set_state(state)
-    return seat
-
-
-# ---- parameters
-
-
-def _recipe_out(recipe: Recipe) -> dict[str, Any]:
-    content = {field.name: getattr(recipe, field.name) for field in fields(Recipe) if field.name != "backend"}
-    settings = {field.name: getattr(recipe.settings, field.name) for field in fields(LearnerSettings)}
-    settings["kernel"] = [[type(term).__name__, vars(term)] for term in recipe.settings.kernel.terms()]
-    return content | {"settings": settings}
-
-
-def _recipe_in(content: dict[str, Any]) -> Recipe:
-    settings = dict(content["settings"])
-    kinds = {kernel.__name__: kernel for kernel in KERNELS}
-    terms: list[Kernel] = [kinds[name](**values) for name, values in settings["kernel"]]
-    settings["kernel"] = terms[0] if len(terms) == 1 else Sum(tuple(terms))
-    recipe = Recipe(**(content | {"settings": LearnerSettings(**settings), "backend": None}))
-    recipe.check()
-    return recipe
-
-
-# ---- checks
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-        raise ValueError(f"{value!r} is no count")
-    return value
-
-
-def _exact(array: npt.NDArray[Any], shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    if array.shape != shape or array.dtype != kind:
-        raise ValueError("an array has another size or type than it should")
-    return array
-
-
-def _finite(
-    array: npt.NDArray[Any],
-    shape: tuple[int, ...] | None = None,
-    kind: np.dtype[Any] | None = None,
-) -> npt.NDArray[Any]:
-    array = _exact(
-        array, array.shape if shape is None else shape, np.dtype(np.float64) if kind is None else kind
+def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: int | None) -> Tracker:
+    tracker = Tracker(
+        stage.current.names,
+        upcoming=None if stage.upcoming is None else stage.upcoming.names,
+        past=None if stage.past is None else stage.past.names,
+        doubt=whole(content["doubt"]),
+        overlap=min(whole(content["overlap"]), 1 << 62),
+        losses=min(whole(content["losses"]), 1 << 62),
+        room=None if budget is None else newcomer_room(budget),
     )
-    if not np.all(np.isfinite(array)):
-        raise ValueError("a number in it is not finite")
-    return array
+    expected = tracker.expected()
+    if "absent" in reader.tensors:
+        counts = reader.array("absent", (len(expected),), np.uint8).tolist()
+        tracker.absent = {name: count for name, count in zip(expected, counts, strict=True) if count}
+        if max(counts) > LATELY:
+            raise ValueError("a feature was away for no number of rows")
+    if "marks" in reader.tensors:
+        names = reader.names("marks.names")
+        masks = reader.array("marks", (len(names),), np.uint8).tolist()
+        tracker.marks = dict(zip(names, masks, strict=True))
+        if set(names) & set(expected) or not all(1 <= mask < 1 << LATELY for mask in masks):
+            raise ValueError("a feature of no space is in one")
+    if tracker.doubt and (tracker.doubt >= LATELY or tracker.past is None or stage.upcoming is not None):
+        raise ValueError("it doubts a swap that was none")
+    return tracker
+
+
+def _known(tracker: Tracker) -> Names:
+    return tuple(dict.fromkeys((*tracker.expected(), *tracker.marks)))
+
+
+def _pending_out(model: StreamModel, writer: Writer) -> list[list[Any]]:
+    """Write the values as an array; which features they are of, as the bits of a number."""
+    if not model._pending or model._tracker is None:
+        return []
+    known, values, rows = _known(model._tracker), [], []
+    for observed, target, weight in model._pending:
+        there = [name in observed for name in known]
+        values += [weight, 0.0 if target != target else target]
+        values += [observed[name] for name in known if name in observed]
+        bits = sum(1 << place for place, seen in enumerate(there) if seen)
+        rows.append([target == target, f"{bits:x}"])
+    writer.tensors["pending"] = np.array(values)
+    return rows
+
+
+def _pending_in(model: StreamModel, rows: list[list[Any]], reader: Reader) -> None:
+    if not rows:
+        return
+    assert model._tracker is not None
+    known, values, place = _known(model._tracker), reader.array("pending"), 0
+    if len(rows) >= LATELY:
+        raise ValueError("it has too many rows")
+    for labelled, text in rows:
+        if len(text) > len(known) // 4 + 1:
+            raise ValueError("a row has features of no space")
+        bits = int(text, 16)
+        names = [name for i, name in enumerate(known) if bits >> i & 1]
+        weight, target, *row = values[place : place + 2 + len(names)].tolist()
+        place += 2 + len(names)
+        model._pending_in(dict(zip(names, row, strict=True)), target if labelled else None, weight)
+    if place != len(values):
+        raise ValueError("a row has more features than names")

@@ -1,113 +1,245 @@
-"""Which feature space a row belongs to, found from the row's own keys."""
+"""Which features are alive: the periods of a stream, found from the rows' own keys."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import inf
-from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
-Names = tuple[Hashable, ...]
+from sf2el.rows import Names, ordered
 
-LARGEST_FEATURE = 1e100
+LATELY = 5
+"""Rows that are looked back on: absent for so many, a feature is gone."""
+
+ENOUGH = 3
+"""Of the last ``LATELY`` rows, those in which a new feature must have been there to be taken up."""
+
+STEADY = 10
+"""Rows without a further loss after which the surviving half of a space is shared with the next one.
+
+Where more than half survive, that takes ``LATE_ROWS``."""
+
+LATE_ROWS = 50
+"""Rows that a few new features must have been beside all old ones to join their space."""
+
+_ALL = (1 << LATELY) - 1
 
 
-class Period(Enum):
-    """Where a row stands in the cycle of feature spaces."""
+class Kind(Enum):
+    """What a row can do to the feature spaces."""
 
-    CURRENT = "current"
-    OVERLAP = "overlap"
-    SWAP = "swap"
+    OPEN = "a space opens beside the current one"
+    RETURN = "the space before comes back beside the current one"
+    WIDEN = "features join the space that has opened"
+    JOIN = "late features join the current space"
+    CLOSE = "the space that had opened is gone again"
+    SWAP = "the current space is gone, the opened one goes on"
+    REVERT = "the space that was thought gone is back"
+    SURE = "the space is gone for good"
 
 
-@dataclass(frozen=True)
-class Spaces:
-    """The feature space in force, and the one that has begun to appear beside it.
+class Change(NamedTuple):
+    """A change of the spaces: the features that it brings, and how many rows ago it began."""
 
-    Periods are found by equality of key sets: a row with the current features and others besides is an
-    overlap; a row with only those others, or with entirely new ones, is a swap.
+    kind: Kind
+    names: Names
+    ago: int = 0
+
+
+@dataclass
+class Tracker:
+    """The feature spaces of a stream, row by row.
+
+    A new feature is taken up once it was there in 3 of 5 rows; together such features open a space. Once one
+    is open, the first row with none of the current features swaps to it, and four more make that certain: a
+    current feature that shows up before then takes the swap back. A space that has opened and is absent for
+    5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
+    next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
+    loses none for 50 rows join it. A feature that dies alone changes nothing.
 
     Examples
     --------
-    >>> spaces = Spaces(current=("a", "b"))
-    >>> spaces.period(("a", "b", "c"))
-    (<Period.OVERLAP: 'overlap'>, ('c',))
-    >>> Spaces(current=("a", "b"), upcoming=("c",)).period(("c",))
-    (<Period.SWAP: 'swap'>, ('c',))
+    >>> tracker = Tracker(("a", "b"))
+    >>> for row in ["ab", "abc", "abc", "abc", "c"]:
+    ...     print(row, [(change.kind.name, change.names, change.ago) for change in tracker.step(row)])
+    ab []
+    abc []
+    abc []
+    abc [('OPEN', ('c',), 2)]
+    c [('SWAP', ('c',), 0)]
     """
 
     current: Names
     upcoming: Names | None = None
+    past: Names | None = None
+    marks: dict[Hashable, int] = field(default_factory=dict)
+    """Features of no space yet: in which of the last rows they were, the latest the lowest bit."""
+    absent: dict[Hashable, int] = field(default_factory=dict)
+    """Features of the current and the opened space: rows since each was last there, where that is not now."""
+    doubt: int = 0
+    """Rows until a swap is certain."""
+    overlap: int = 0
+    """Rows since the space beside the current one opened."""
+    losses: int = 0
+    """Rows since the current space last lost a feature."""
+    room: int | None = None
+    """Bytes of names of features that belong to no space yet; None for any number."""
 
-    def period(self, names: Names) -> tuple[Period, Names]:
-        """Return a row's period and the names of the space it brings (of the current one where none)."""
-        seen, current = set(names), set(self.current)
-        upcoming = set(self.upcoming or ())
-        if seen == current:
-            return Period.CURRENT, self.current
+    def copy(self) -> Tracker:
+        """Return a tracker that goes its own way."""
+        return replace(self, marks=dict(self.marks), absent=dict(self.absent))
+
+    def quiet(self) -> int:
+        """Return how many rows of just the expected features change nothing but a count; 0: look at each."""
+        if self.marks or self.absent or self.doubt:
+            return 0
+        if self.upcoming is None or not self._few_new():
+            return 1 << 60
+        return max(0, LATE_ROWS - self.losses - 1)
+
+    def expected(self) -> Names:
+        """Return the features of the current space and of the one beside it."""
+        return self.current if self.upcoming is None else self.current + self.own_upcoming()
+
+    def own_upcoming(self) -> Names:
+        """Return the features that only the opened space has."""
+        current = set(self.current)
+        return tuple(name for name in self.upcoming or () if name not in current)
+
+    def skip(self, rows: int) -> None:
+        """Pass over rows that have just the expected features: at most ``quiet()`` of them."""
         if self.upcoming is not None:
-            if seen == current | upcoming:
-                return Period.OVERLAP, self.upcoming
-            if seen == upcoming:
-                return Period.SWAP, self.upcoming
-        elif seen > current:
-            return Period.OVERLAP, ordered(seen - current)
-        elif not seen & current:
-            return Period.SWAP, ordered(seen)
-        raise ValueError(self._misfit(seen))
+            self.overlap += rows
+            self.losses += rows
 
-    def _misfit(self, seen: set[Hashable]) -> str:
-        missing = ordered(set(self.current) - seen)
-        extra = ordered(seen - set(self.current) - set(self.upcoming or ()))
-        parts = [f"lacks {_few(missing)}" if missing else "", f"brings {_few(extra)}" if extra else ""]
-        return (
-            f"This row {' and '.join(part for part in parts if part)}: pass the current features "
-            f"({_few(self.current)}), all of them together with all the new ones, or only the new ones."
-        )
+    def step(self, present: Iterable[Hashable]) -> list[Change]:
+        """Take in the features of a row; return what changes because of it, in order."""
+        row = set(present)
+        changes: list[Change] = []
+        self._count(row)
+        if self.doubt:
+            changes += self._doubted(row)
+        changes += self._taken_up()
+        if self.upcoming is not None:
+            self.overlap += 1
+            changes += self._beside(row)
+        return changes
 
+    # -- counting
 
-def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
-    """Return the observed features of a dict row as floats; absent, None and NaN mean not observed."""
-    if not isinstance(row, Mapping):
-        raise ValueError(f"A row must be a dict of features, not {type(row).__name__}.")
-    observed = {}
-    for name, value in row.items():
-        if value is None:
-            continue
-        if not isinstance(value, Real):
-            raise ValueError(
-                f"Feature {name!r} is {value!r}, not a number; leave it out if it was not observed."
-            )
-        number = _number(value)
-        if number != number:
-            continue
-        if abs(number) > LARGEST_FEATURE:
-            raise ValueError(f"Feature {name!r} is {value!r}; clip it below 1e100 or leave it out.")
-        observed[name] = number
-    if not observed:
-        raise ValueError("This row has no observed feature; leave such rows out.")
-    return observed
+    def _count(self, row: set[Hashable]) -> None:
+        known = set(self.current) | set(self.upcoming or ())
+        self.losses = 0 if self.upcoming is None else self.losses + 1
+        for name in known:
+            if name in row:
+                self.absent.pop(name, None)
+                continue
+            before = self.absent.get(name, 0)
+            self.absent[name] = min(before + 1, LATELY)
+            if before == LATELY - 1:
+                self.losses = 0
+        marks = {name: (mask << 1) & _ALL | (name in row) for name, mask in self.marks.items()}
+        self.marks = {name: mask for name, mask in marks.items() if mask}
+        for name in ordered(row - known - self.marks.keys()):
+            if self.room is None or self.marked_bytes() + len(str(name).encode()) + 1 <= self.room:
+                self.marks[name] = 1
 
+    def marked_bytes(self) -> int:
+        """Return the bytes of the features that belong to no space yet."""
+        return sum(len(str(name).encode()) + 1 for name in self.marks)
 
-def _number(value: Real) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number beyond every float
-        return inf
+    def _gone(self, names: Iterable[Hashable]) -> set[Hashable]:
+        return {name for name in names if self.absent.get(name, 0) >= LATELY}
 
+    def _lives(self, names: Names) -> bool:
+        return 2 * len(self._gone(names)) < len(names)
 
-def ordered(names: Any) -> Names:
-    """Return names in an order that does not depend on the order in which they came."""
-    return tuple(sorted(names, key=_sort_key))
+    # -- what follows
 
+    def _doubted(self, row: set[Hashable]) -> list[Change]:
+        """After a swap: is the old space back, or gone for good?"""
+        assert self.past is not None
+        if row & (set(self.past) - set(self.current)):
+            back, self.upcoming = self.past, self.current
+            self.current, self.past, self.doubt = back, None, 0
+            self.absent = {name: 1 for name in self.expected() if name not in row}
+            for name in self.expected():
+                self.marks.pop(name, None)
+            return [Change(Kind.REVERT, back)]
+        self.doubt -= 1
+        return [Change(Kind.SURE, self.past, LATELY - 1)] if self.doubt == 0 else []
 
-def _sort_key(name: Hashable) -> tuple[str, Any]:
-    kind = type(name).__name__
-    return (kind, name) if isinstance(name, (int, str)) else (kind, repr(name))
+    def _taken_up(self) -> list[Change]:
+        """Features that were there often enough of late."""
+        rising = [name for name, mask in self.marks.items() if mask.bit_count() >= ENOUGH]
+        if not rising or self.doubt or (self.upcoming is not None and self.upcoming == self.past):
+            return []
+        ago = max(self.marks[name].bit_length() for name in rising) - 1
+        names = ordered(rising)
+        for name in rising:
+            del self.marks[name]
+        if self.upcoming is not None:
+            self.upcoming = (*self.upcoming, *names)
+            return [Change(Kind.WIDEN, names, ago)]
+        self.overlap, self.losses = 0, 0
+        if self.past is not None and set(names) & set(self.past):
+            self.upcoming = self.past
+            for name in self.past:
+                self.marks.pop(name, None)
+            return [Change(Kind.RETURN, self.past, ago)]
+        self.upcoming = names
+        return [Change(Kind.OPEN, names, ago)]
 
+    def _beside(self, row: set[Hashable]) -> list[Change]:
+        """Two spaces are there: does one of them end?"""
+        assert self.upcoming is not None
+        new = self.own_upcoming()
+        old = set(self.current) - set(self.upcoming)
+        gone = self._gone(old)
+        if len(self._gone(new)) == len(new):
+            names = self.upcoming
+            self._close()
+            return [Change(Kind.CLOSE, names, LATELY - 1)]
+        if not row & old and row & set(new):
+            return self._swap((), 0, LATELY - 1)
+        steady = STEADY if 2 * len(gone) >= len(self.current) else LATE_ROWS
+        if gone and not self._few_new() and self.losses >= steady and self._lives(new):
+            shared = tuple(name for name in self.current if name not in gone and name not in self.upcoming)
+            return self._swap(shared, LATELY + self.losses - 1, 0)
+        if self._few_new() and self.losses >= LATE_ROWS:
+            ago, self.overlap, self.losses = self.overlap, 0, 0
+            self.current, self.upcoming = self.current + new, None
+            return [Change(Kind.JOIN, new, ago)]
+        return []
 
-def _few(names: Names) -> str:
-    shown = ", ".join(repr(name) for name in names[:4])
-    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    def _close(self) -> None:
+        self.upcoming, self.overlap, self.losses = None, 0, 0
+        self.absent = {name: count for name, count in self.absent.items() if name in self.current}
+
+    def forget_past(self) -> None:
+        """Forget the space before: it was dropped, and if its features come back they are new ones."""
+        self.past, self.doubt = None, 0
+
+    def _swap(self, shared: Names, ago: int, doubt: int) -> list[Change]:
+        assert self.upcoming is not None
+        self.current, self.past, self.upcoming = self.upcoming + shared, self.current, None
+        self.absent = {name: count for name, count in self.absent.items() if name in self.current}
+        self.doubt, self.overlap, self.losses = doubt, 0, 0
+        changes = [Change(Kind.SWAP, self.current, ago)]
+        return changes if doubt else [*changes, Change(Kind.SURE, self.past, ago)]
+
+    def _few_new(self) -> bool:
+        return len(self.own_upcoming()) <= max(1, len(self.current) // 4) < len(self.current)
+
+    # -- saving
+
+    def state(self) -> dict[str, Any]:
+        """Return everything but the spaces' names and the room, as plain values."""
+        return {
+            "marks": [[name, mask] for name, mask in self.marks.items()],
+            "absent": [[name, self.absent[name]] for name in self.expected() if name in self.absent],
+            "doubt": self.doubt,
+            "overlap": self.overlap,
+            "losses": self.losses,
+        }

@@ -1,352 +1,417 @@
-"""Who learns now: the learner of the current space, the one of the vanished space, and the hedge of both."""
+"""Who learns now: the experts of the current space, those of the space before it, and who is followed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core, events
-from sf2el.budget import hedge_bytes, map_bytes, names_bytes, scaler_bytes
-from sf2el.hedge import Hedge
-from sf2el.learner import learner_seed
-from sf2el.plan import FORMS, Shape, events_kept, least_bytes, plan
-from sf2el.resize import resize
-from sf2el.settings import (
-    LEAST_BUFFER,
-    LearnerSettings,
-    check_buffer_size,
-    check_flag,
-    check_range,
-    check_whole,
-)
-from sf2el.spaces import Names
+from sf2el.recipe import Recipe, Told
+from sf2el.rows import Names
+from sf2el.space import Space
 
 Floats = npt.NDArray[np.float64]
-Told = list[tuple[int, float, float]]
-"""Events: kind and two numbers each."""
+Observed = Mapping[Hashable, float]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How learners, maps and hedges of a model are made. Without a buffer size the budget decides on rows."""
-
-    settings: LearnerSettings
-    buffer_size: int | None
-    scaled: bool
-    restart: bool
-    map_ridge: float
-    map_intercept: bool
-    train_in_overlap: bool
-    eta: float | None
-    seed: int
-    backend: str | None
-
-    def check(self) -> None:
-        """Raise ValueError unless every parameter is in its range."""
-        if self.buffer_size is not None:
-            check_buffer_size(self.buffer_size)
-        for name in ("scaled", "restart", "map_intercept", "train_in_overlap"):
-            check_flag(name, getattr(self, name))
-        check_range("map_ridge", self.map_ridge, least=0.0)
-        if self.eta is not None:
-            check_range("eta", self.eta, above=0.0)
-        check_whole("seed", self.seed, 0, (1 << 64) - 1)
-
-    def shape(self, rows: int) -> Shape:
-        """Return the shape of a learner with matrices and float64."""
-        return Shape(self.settings, "float64", rows)
+NEVER = 1 << 60
 
 
 class Rounds(NamedTuple):
-    """What a stage said and suffered in a run of rounds: score and risk, of each expert and combined."""
+    """What a stage said in a run of rounds, and the weights of the experts in each, all before learning."""
 
-    scores: Floats
-    risks: Floats
-    expert_scores: Floats
-    expert_risks: Floats
+    outputs: Floats
     weights: Floats
 
 
-class Seat:
-    """A learner and the shape it is kept in."""
-
-    def __init__(self, dim: int, shape: Shape, recipe: Recipe, index: int) -> None:
-        self.dim, self.shape = dim, shape
-        seed = learner_seed(recipe.seed, index)
-        core = _core.backend(recipe.backend)
-        try:
-            self.core: Any = core.Learner(shape.settings, dim, shape.rows, seed, shape.precision)
-        except MemoryError:
-            raise ValueError("This machine has not so much memory; give a smaller budget.") from None
-
-    def refit(self, shape: Shape, backend: str | None) -> float:
-        """Move the learner to another shape; return how far its function moved."""
-        if shape == self.shape:
-            return 0.0
-        self.core, error = resize(
-            self.core, shape.settings, self.dim, shape.rows, precision=shape.precision, backend=backend
-        )
-        self.shape = shape
-        return error
-
-
-class Space:
-    """A feature space: its names in order, its scaling, and its learner once it has one."""
-
-    def __init__(self, names: Names, recipe: Recipe) -> None:
-        self.names, self.dim = names, len(names)
-        self.scaler: Any = _core.backend(recipe.backend).Scaler(self.dim) if recipe.scaled else None
-        self.seat: Seat | None = None
-        self.row: Floats = np.empty(self.dim)
-        self._scaled: Floats = np.empty(self.dim)
-        self.name_nbytes = names_bytes(names)
-        self.nbytes = self.name_nbytes + (scaler_bytes(self.dim) if recipe.scaled else 0)
-
-    @property
-    def learner(self) -> Any:
-        """The compiled learner."""
-        assert self.seat is not None
-        return self.seat.core
-
-    def view(self, row: Floats, keep: bool) -> Floats:
-        """Return a row as the learner sees it; with ``keep`` it enters the running statistics."""
-        if self.scaler is None:
-            return row
-        self.scaler.scale_into(row, self._scaled, keep)
-        return self._scaled
-
-    def view_many(self, rows: Floats) -> Floats:
-        """Return rows as the learner sees them, each entering the running statistics."""
-        return rows if self.scaler is None else np.asarray(self.scaler.scale_many(rows, True))
-
-
-class Recovered:
-    """The vanished space: its learner, and the map that recovers its rows from the current ones."""
-
-    def __init__(self, seat: Seat, psi: Any, new_dim: int) -> None:
-        self.seat, self.psi = seat, psi
-        self.map_nbytes = map_bytes(new_dim, seat.dim)
-        self._row: Floats = np.empty(seat.dim)
-
-    @property
-    def learner(self) -> Any:
-        """The compiled learner."""
-        return self.seat.core
-
-    def view(self, row: Floats) -> Floats:
-        """Return what the vanished features would have read."""
-        self.psi.recover_into(row, self._row)
-        return self._row
-
-
-def check_fits(recipe: Recipe, current: Names, upcoming: Names | None, budget: int, reserved: int) -> None:
-    """Raise ValueError, naming the least budget, unless a learner of two rows fits beside these spaces."""
-    spaces = [current] if upcoming is None else [current, upcoming]
-    least = reserved + hedge_bytes(1) + least_bytes(recipe.settings, [len(current)])
-    for names in spaces:
-        least += names_bytes(names) + (scaler_bytes(len(names)) if recipe.scaled else 0)
-    if budget < least:
-        least += events.EVENT_BYTES * (events_kept(least) - events_kept(budget))
-        raise ValueError(
-            f"A learner of {LEAST_BUFFER} rows on {len(current)} features does not fit the budget of "
-            f"{budget} bytes; give at least {least}."
-        )
-
-
 class Stage:
-    """The learners in force in one feature space, from its first row to its last."""
+    """The feature spaces in force and their experts.
 
-    def __init__(self, space: Space, recipe: Recipe, index: int) -> None:
-        self.recipe, self.index = recipe, index
-        self.current = space
-        self.recovered: Recovered | None = None
-        self.hedge = Hedge(1, backend=recipe.backend)
+    ``current`` predicts. ``past`` is the space before it: with a map ``psi`` its experts play too, on what
+    its features would have read; without one it is only remembered. ``upcoming`` has appeared beside the
+    current space, and ``overlap`` is the map from it that is being fitted.
+    """
+
+    def __init__(self, recipe: Recipe, current: Space, index: int = 0, outputs: int = 1) -> None:
+        self.recipe, self.index, self.outputs = recipe, index, outputs
+        self.current = current
+        self.past: Space | None = None
+        self.psi: Any = None
         self.upcoming: Space | None = None
-        self.psi: Any = None  # being fitted on the overlap; None where the budget has no room for it
-        if space.seat is None:
-            # Two rows, until the budget says more.
-            space.seat = Seat(space.dim, recipe.shape(recipe.buffer_size or LEAST_BUFFER), recipe, index)
+        self.overlap: Any = None
+        self.weights: Any = None
+        self.began = 0  # the row of the last swap
+        self.counts: list[int] = []  # of each label so far, told by the model when a space opens
+        if not current.seats:
+            recipe.furnish(self, current, index)
+            self.weights = recipe.new_weights(self)
+            self.arrange()
 
-    # -- one row
+    def arrange(self) -> None:
+        """Lay out the arrays for the experts that play, those of the past space first."""
+        past = len(self.past.seats) if self.past is not None and self.psi is not None else 0
+        total = past + len(self.current.seats)
+        self._scores: Floats = np.zeros(total * self.outputs)
+        self._risks: Floats = np.zeros(total)
+        split = past * self.outputs
+        self._past_scores, self._own_scores = self._scores[:split], self._scores[split:]
+        self._past_risks, self._own_risks = self._risks[:past], self._risks[past:]
+        self._past_row: Floats = np.empty(0 if self.past is None else self.past.dim)
+        self._shared: list[tuple[int, int]] = []
+        if past and self.past is not None:
+            place = {name: i for i, name in enumerate(self.current.names)}
+            self._shared = [(i, place[name]) for i, name in enumerate(self.past.names) if name in place]
+        self.round = self._new_round()
 
-    def scores(self, row: Floats) -> Floats:
-        """Return each expert's score of a row of the current space."""
+    def _new_round(self) -> Any:
+        """Return what predicts and learns a plain dict row in one call; None where a row takes more."""
+        mixer = self.weights.part
+        if self.outputs > 1 or self._shared or mixer is None:
+            return None
+        own, past = self.current, self.past if self.recovers else None
+        return _core.backend(self.recipe.backend).Round(
+            own.names,
+            own.scaler,
+            own.moments,
+            own.bank,
+            None if past is None else self.psi.part,
+            None if past is None else past.bank,
+            mixer,
+            self.recipe.raw_maps,
+        )
+
+    @property
+    def recovers(self) -> bool:
+        """Whether the experts of the space before play."""
+        return self.past is not None and self.psi is not None
+
+    def roles(self) -> list[str]:
+        """Return whose each expert is, ``recovered`` or ``current``, in the order of the weights."""
+        past = len(self._past_risks)
+        return ["recovered"] * past + ["current"] * len(self._own_risks)
+
+    def names(self) -> list[str]:
+        """Return what each expert is called, in the order of the weights."""
+        seats = (self.past.seats if self.past is not None and self.recovers else []) + self.current.seats
+        return [
+            role if seat.name == "" else f"{role} {seat.name}"
+            for role, seat in zip(self.roles(), seats, strict=True)
+        ]
+
+    # -- a row that has all the current features and no others
+
+    def predict(self, row: Floats) -> Any:
+        """Return what is predicted for a complete row of the current space."""
         view = self.current.view(row, False)
-        own = self.current.learner.predict(view)
-        if self.recovered is None:
-            return np.array([own])
-        return np.array([self.recovered.learner.predict(self.recovered.view(view)), own])
+        self.current.bank.predict_into(view, self._own_scores)
+        if self._past_risks.size:
+            self._past_bank().predict_into(self._recovered(view, row, False), self._past_scores)
+        return self.weights.mix(self._scores)
 
-    def score(self, row: Floats) -> float:
-        """Return the combined score of a row of the current space."""
-        if self.recovered is None:
-            return float(self.current.learner.predict(self.current.view(row, False)))
-        return float(self.hedge.core.combine(self.scores(row)))
-
-    def learn(self, row: Floats, y: float) -> None:
-        """Learn one row of the current space."""
+    def learn(self, row: Floats, y: float, weight: float) -> None:
+        """Learn a complete row of the current space."""
         view = self.current.view(row, True)
-        risks = []
-        if self.recovered is not None:
-            risks.append(self.recovered.learner.learn(self.recovered.view(view), y)[1])
-        risks.append(self.current.learner.learn(view, y)[1])
-        self.hedge.core.update(np.array(risks))
+        if self._past_risks.size:
+            recovered = self._recovered(view, row, True)
+            self._past_bank().learn_into(recovered, y, weight, False, self._past_scores, self._past_risks)
+        self.current.bank.learn_into(view, y, weight, False, self._own_scores, self._own_risks)
+        self.weights.update(self._risks)
 
-    # -- many rows
+    def run(self, rows: Floats, y: Floats, weights: Floats | None) -> Rounds:
+        """Predict and learn complete rows of the current space: the loop, bit for bit."""
+        return self._run(self.current.view_many(rows), rows, y, weights)
 
-    def run(self, rows: Floats, y: Floats) -> Rounds:
-        """Predict and learn rows of the current space: the loop of ``learn``, bit for bit."""
-        return self._run_views(self.current.view_many(rows), y)
+    def _run(self, views: Floats, rows: Floats, y: Floats, weights: Floats | None) -> Rounds:
+        own = self.current.bank.run(views, y, weights)
+        if not self._past_risks.size:
+            return Rounds(*self.weights.run(*own))
+        past = self._past_bank().run(self._recovered_many(views, rows), y, weights)
+        scores, risks = (np.ascontiguousarray(np.hstack(pair)) for pair in zip(past, own, strict=True))
+        return Rounds(*self.weights.run(scores, risks))
 
-    def _run_views(self, views: Floats, y: Floats) -> Rounds:
-        runs = []
-        if self.recovered is not None:
-            runs.append(self.recovered.learner.run(self.recovered.psi.recover(views), y))
-        runs.append(self.current.learner.run(views, y))
-        expert_scores = np.column_stack([scores for scores, _ in runs])
-        expert_risks = np.column_stack([risks for _, risks in runs])
-        scores, risks, weights = self.hedge.run(expert_scores, expert_risks)
-        return Rounds(scores, risks, expert_scores, expert_risks, weights)
+    def _past_bank(self) -> Any:
+        assert self.past is not None
+        return self.past.bank
 
-    # -- the overlap and the swap
+    def _recovered(self, view: Floats, row: Floats, keep: bool) -> Floats:
+        """Return what the past features would have read; those that are still there, as they read."""
+        source = row if self.recipe.raw_maps else view
+        self.psi.recover_into(source[: self.psi.new_dim], self._past_row)
+        if self._shared:
+            assert self.past is not None
+            values = np.full(self.past.dim, np.nan)
+            for i, j in self._shared:
+                values[i] = row[j]
+            self._use_observed(values, keep)
+        return self._past_row
 
-    def open_overlap(self, names: Names, budget: int | None, reserved: int) -> Told:
-        """Begin to learn the map from a space that has appeared beside the current one."""
-        self.upcoming = Space(names, self.recipe)
-        if self.recipe.train_in_overlap and self.recipe.buffer_size is not None:
-            shape = self.recipe.shape(self.recipe.buffer_size)
-            self.upcoming.seat = Seat(self.upcoming.dim, shape, self.recipe, self.index + 1)
-        told: Told = []
-        if budget is None or map_bytes(self.upcoming.dim, self.current.dim) <= budget - reserved:
-            self.psi = self._new_map(self.upcoming.dim)
+    def _use_observed(self, values: Floats, keep: bool) -> None:
+        assert self.past is not None
+        seen = ~np.isnan(values)
+        if self.past.scaler is None:
+            self._past_row[seen] = values[seen]
         else:
-            told.append((events.DROPPED_MAP, 0.0, 0.0))
-        try:
-            return told + self.fit(budget, reserved)
-        except ValueError:
-            self.upcoming = self.psi = None
-            raise
+            scaled = np.empty(self.past.dim)
+            self.past.scaler.scale_into(values, scaled, keep)
+            self._past_row[seen] = scaled[seen]
 
-    def run_overlap(self, rows: Floats, new_rows: Floats, y: Floats) -> Rounds:
-        """Predict and learn rows that have both spaces, and fit the map on them."""
+    def _recovered_many(self, views: Floats, rows: Floats) -> Floats:
+        if self._shared:
+            pairs = zip(views, rows, strict=True)
+            return np.array([self._recovered(view, row, True).copy() for view, row in pairs])
+        sources = rows if self.recipe.raw_maps else views
+        return np.asarray(self.psi.recover(np.ascontiguousarray(sources[:, : self.psi.new_dim])))
+
+    # -- a row that has both spaces, complete
+
+    def run_overlap(self, rows: Floats, new_rows: Floats, y: Floats, weights: Floats | None) -> Rounds:
+        """Predict and learn rows that have the current and the opened space, and fit the map on them."""
+        assert self.upcoming is not None and self.upcoming is not self.past
+        new_views, views = self.upcoming.view_many(new_rows), self.current.view_many(rows)
+        if self.overlap is not None:
+            self.overlap.observe(new_rows if self.recipe.raw_maps else new_views, views)
+        if self.upcoming.bank is not None:
+            self.upcoming.bank.run(new_views, y, weights)
+        return self._run(views, rows, y, weights)
+
+    # -- any other row
+
+    def predict_row(self, observed: Observed) -> Any:
+        """Return what is predicted for a row with any features."""
+        self._views(observed, keep=False)
+        if self._past_view is not None and self.recovers:
+            self._past_bank().predict_into(self._past_view, self._past_scores)
+        self.current.bank.predict_into(self._view, self._own_scores)
+        return self.weights.mix(self._scores)
+
+    def learn_row(self, observed: Observed, y: float, weight: float) -> None:
+        """Learn a row with any features: gaps have their expected value, in every space that the row has."""
+        known = self._views(observed, keep=True)
+        if self.upcoming is not None and self._new_seen:
+            if self.overlap is not None and self._fits_map:
+                self.overlap.observe(self._new_source[None, :], self._view[None, :])
+            if self.upcoming.bank is not None and not (self.upcoming is self.past and self.recovers):
+                self._aside(self.upcoming, self._new_view, y, weight, False)
+        if known:
+            self._step(y, weight, False)
+
+    def replay(self, observed: Observed, y: float, weight: float) -> None:
+        """Show the space that has just opened a row that the current space has learned already."""
         assert self.upcoming is not None
-        views, new_views = self.current.view_many(rows), self.upcoming.view_many(new_rows)
-        if self.psi is not None:
-            self.psi.observe(new_views, views)
-        if self.upcoming.seat is not None:
-            self.upcoming.learner.run(new_views, y)
-        return self._run_views(views, y)
+        self._views(observed, keep=False)
+        if not self._new_seen:
+            return
+        values = self.upcoming.read(observed)
+        self._new_view = self.upcoming.view_gaps(values, True)
+        if self.overlap is not None and self._fits_map:
+            source = self._source(self.upcoming, values, self._new_view)
+            self.overlap.observe(source[None, :], self._view[None, :])
+        if self.upcoming.bank is not None and self.upcoming is not self.past:
+            self._aside(self.upcoming, self._new_view, y, weight, False)
 
-    def swapped(self, names: Names, *, preview: bool = False) -> Stage:
-        """Return the stage that follows when the current features vanish, its buffers not yet fitted.
+    def learn_late(self, observed: Observed, y: float, weight: float) -> bool:
+        """Take only the loss step of a row's label; return whether the row belongs to a space in force."""
+        if self.past is not None and self.upcoming is not self.past and self._only_in(self.past, observed):
+            taught = [self.past]
+            if self.recipe.train_in_overlap and self._only_in(self.current, observed):
+                taught.append(self.current)
+            for space in taught:
+                self._aside(space, space.view_gaps(space.read(observed), False), y, weight, True)
+            return True
+        known = self._views(observed, keep=False)
+        if known:
+            self._step(y, weight, True)
+        if self.upcoming is not None and self._new_seen and self.upcoming is not self.past:
+            if self.upcoming.bank is not None:
+                self._aside(self.upcoming, self._new_view, y, weight, True)
+            known = True
+        return known
 
-        ``preview`` leaves this stage usable: it is how a row is predicted before it is learned.
-        """
-        space = Space(names, self.recipe)
+    def _only_in(self, space: Space, observed: Observed) -> bool:
+        """Whether a row has a feature that of the past and the current space only this one has."""
+        assert self.past is not None
+        other = self.current if space is self.past else self.past
+        return any(name in observed and name not in other.names for name in space.names)
+
+    def _step(self, y: float, weight: float, late: bool) -> None:
+        if self._past_view is not None and self.recovers:
+            self._past_bank().learn_into(
+                self._past_view, y, weight, late, self._past_scores, self._past_risks
+            )
+        self.current.bank.learn_into(self._view, y, weight, late, self._own_scores, self._own_risks)
+        self.weights.update(self._risks)
+
+    def _aside(self, space: Space, view: Floats, y: float, weight: float, late: bool) -> None:
+        """Teach the experts of a space that do not play."""
+        count = len(space.seats)
+        space.bank.learn_into(view, y, weight, late, np.empty(count * self.outputs), np.empty(count))
+
+    def _views(self, observed: Observed, keep: bool) -> bool:
+        """Set the row as each space sees it; return whether it says anything of the current space."""
+        values = self.current.read(observed)
+        gaps = np.isnan(values)
+        known = not gaps.all()
+        self._new_seen, self._fits_map = False, False
         if self.upcoming is not None:
-            space.scaler = self.upcoming.scaler
-            space.seat = self.upcoming.seat
-        stage = Stage(space, self.recipe, self.index + 1)
-        if self.psi is None:
-            return stage
-        psi = self._new_map(space.dim)
-        psi.set_state(self.psi.state())
-        psi.solve()
-        assert self.current.seat is not None
-        stage.recovered = Recovered(self.current.seat, psi, space.dim)
-        stage.hedge = Hedge(2, eta=self.recipe.eta, backend=self.recipe.backend)
-        if self.recipe.restart and not preview:
-            stage.recovered.learner.restart()
-        return stage
+            new_values = self.upcoming.read(observed)
+            new_gaps = np.isnan(new_values)
+            self._new_seen = not new_gaps.all()
+            self._fits_map = 2 * gaps.sum() <= len(gaps) and 2 * new_gaps.sum() <= len(new_gaps)
+            if self._new_seen:
+                self._new_view = self.upcoming.view_gaps(new_values, keep)
+                self._new_source = self._source(self.upcoming, new_values, self._new_view)
+        self._view = self.current.view_gaps(values, keep)
+        if gaps.any() and self._new_seen and self.overlap is not None and self.overlap.rows > 0:
+            psi = self.overlap.clone()
+            psi.solve(self.current, self.upcoming)
+            source = np.ascontiguousarray(self._new_source[None, : psi.new_dim])
+            self._view[gaps] = psi.recover(source)[0][gaps]
+            known = True
+        self._past_view: Floats | None = None
+        if self.past is not None and self.recovers:
+            source = self._source(self.current, values, self._view)
+            self.psi.recover_into(source[: self.psi.new_dim], self._past_row)
+            past_values = self.past.read(observed)
+            if not np.isnan(past_values).all():
+                self._use_observed(past_values, keep and self.upcoming is not self.past)
+            self._past_view = self._past_row
+        return known
 
-    def _new_map(self, new_dim: int) -> Any:
-        recipe = self.recipe
-        core = _core.backend(recipe.backend)
-        return core.RecoveryMap(new_dim, self.current.dim, float(recipe.map_ridge), recipe.map_intercept)
+    def _source(self, space: Space, values: Floats, view: Floats) -> Floats:
+        """Return a row as a map from its space takes it: as read, gaps filled, or as its experts see it."""
+        return space.filled(values, view) if self.recipe.raw_maps else view
+
+    # -- features come and go
+
+    def open(self, names: Names) -> Told:
+        """A space has appeared beside the current one: begin to learn the map from it."""
+        return self._open(self.recipe.new_space(names))
+
+    def open_past(self) -> Told:
+        """The space before is back beside the current one."""
+        assert self.past is not None
+        return self._open(self.past)
+
+    def _open(self, space: Space) -> Told:
+        self.upcoming = space
+        self.overlap = self.recipe.new_map(space, self.current)
+        told = self.recipe.opened(self)
+        self.arrange()
+        return told
+
+    def close(self) -> None:
+        """The opened space is gone again."""
+        self.upcoming = self.overlap = None
+
+    def widen(self, names: Names) -> None:
+        """Features join the opened space; its map goes on from those it had, or begins anew if few."""
+        assert self.upcoming is not None
+        self.upcoming.widen(names)
+        if self.overlap is not None and 2 * self.overlap.new_dim <= self.upcoming.dim:
+            self.overlap = self.recipe.new_map(self.upcoming, self.current)
+        self.arrange()
+
+    def join(self, names: Names) -> None:
+        """Late features join the current space; the space that they had opened is gone."""
+        self.close()
+        self.current.widen(names)
+        self.arrange()
+
+    def swap(self, names: Names, rows: int) -> int:
+        """The current space is gone and the opened one goes on, after so many rows; return the event."""
+        assert self.upcoming is not None
+        new, before, overlap = self.upcoming, self.current, self.overlap
+        known = new.names
+        self.psi = None
+        if overlap is not None and overlap.rows > 0:
+            overlap.solve(before, new)
+            self.psi = overlap
+        self.past, self.current, self.upcoming, self.overlap = before, new, None, None
+        self.index += 1
+        self.began = rows
+        if len(names) > len(known):
+            new.widen(names[len(known) :])
+        if not new.seats:
+            self.recipe.furnish(self, new, self.index)
+        self.recipe.swapped(self)
+        self.arrange()
+        if self.psi is not None:
+            return events.SWAP_RECOVERED
+        return events.SWAP_NO_OVERLAP if overlap is not None else events.SWAP_NO_ROOM
+
+    def refit_at(self, rows: int) -> int:
+        """Return the row, of a stream with so many rows so far, at which the map is fitted anew.
+
+        That is whenever the rows since the swap have doubled in number.
+        """
+        if (not self.recovers or self.psi.settled) and not self.recipe.watches(self):
+            return NEVER
+        return self.began + (1 << (rows - self.began).bit_length())
+
+    def refit(self) -> None:
+        """Fit the map anew, to what the current space has shown by now."""
+        if self.recovers:
+            self.psi.solve(self.past, self.current)
+        self.recipe.refitted(self)
+
+    def revert(self) -> None:
+        """The space that was thought gone is back, beside the one that had followed it."""
+        assert self.past is not None
+        self.current, self.upcoming = self.past, self.current
+        self.past, self.overlap, self.psi = None, self.psi, None
+        if self.overlap is None or not self.overlap.refits or self.overlap.settled:
+            self.overlap = self.recipe.new_map(self.upcoming, self.current)
+        else:
+            self.overlap.reopen()
+        self.index -= 1
+        self.recipe.reverted(self)
+        self.arrange()
+
+    # -- a second one
+
+    def clone(self) -> Stage:
+        """Return a stage that goes its own way from here."""
+        twin = Stage.__new__(Stage)
+        twin.recipe, twin.index, twin.outputs = self.recipe, self.index, self.outputs
+        twin.began, twin.counts = self.began, list(self.counts)
+        twins = {id(space): space.clone() for space in self.spaces()}
+        twin.current = twins[id(self.current)]
+        twin.past = None if self.past is None else twins[id(self.past)]
+        twin.upcoming = None if self.upcoming is None else twins[id(self.upcoming)]
+        twin.psi = None if self.psi is None else self.psi.clone()
+        twin.overlap = None if self.overlap is None else self.overlap.clone()
+        twin.weights = self.weights.clone()
+        twin.arrange()
+        return twin
 
     # -- bytes
 
-    def fit(self, budget: int | None, reserved: int, *, growing: bool = False) -> Told:
-        """Give every learner the shape that the budget allows; drop what it has no room for.
-
-        ``reserved`` bytes of the budget are not the stage's. A ``growing`` budget costs no buffer a row. A
-        budget of None leaves the buffers as they are. Raises ValueError, with nothing changed, if not even a
-        learner of two rows fits.
-        """
-        if budget is None:
-            return []
-        told: Told = []
-        found = None
-        for recovered, psi in self._choices():
-            seats = [self.current.seat] if recovered is None else [recovered.seat, self.current.seat]
-            dims = [seat.dim for seat in seats if seat is not None]
-            held = [len(seat.core.state()["beta"]) for seat in seats if seat is not None] if growing else None
-            found = plan(
-                self.recipe.settings, dims, budget - reserved - self._fixed_bytes(recovered, psi), held
-            )
-            if found is not None:
-                break
-        if found is None:
-            names = self.upcoming.names if self.upcoming else None
-            check_fits(self.recipe, self.current.names, names, budget, reserved)
-        assert found is not None
-        if recovered is not self.recovered:
-            told.append((events.DROPPED_RECOVERED, 0.0, 0.0))
-            self.recovered, self.hedge = None, Hedge(1, backend=self.recipe.backend)
-        if psi is not self.psi:
-            told.append((events.DROPPED_MAP, 0.0, 0.0))
-            self.psi = None
-        return told + self._apply(*found)
-
-    def _choices(self) -> list[tuple[Recovered | None, Any]]:
-        """Return what to keep beside the current learner, the most first."""
-        choices = [(self.recovered, self.psi), (None, self.psi), (None, None)]
-        return [choice for i, choice in enumerate(choices) if choice not in choices[:i]]
-
-    def _apply(self, form: Any, shapes: list[Shape]) -> Told:
-        seats = [self.current.seat] if self.recovered is None else [self.recovered.seat, self.current.seat]
-        told: Told = []
-        changed = False
-        for seat, shape in zip(seats, shapes, strict=True):
-            assert seat is not None
-            changed = changed or seat.shape != shape
-            error = seat.refit(shape, self.recipe.backend)
-            if error > 0.0:
-                told.append((events.MOVED, shape.rows, error))
-        if changed:
-            rows = (shapes[-1].rows, shapes[0].rows if self.recovered else 0)
-            told.insert(0, (events.BUFFERS + FORMS.index(form), *rows))
-        return told
-
-    def _fixed_bytes(self, recovered: Recovered | None, psi: Any) -> int:
-        """Bytes of everything but the learners."""
-        size = self.current.nbytes + hedge_bytes(1 if recovered is None else 2)
-        size += 0 if recovered is None else recovered.map_nbytes
-        if self.upcoming is not None:
-            size += self.upcoming.nbytes
-            size += 0 if psi is None else map_bytes(self.upcoming.dim, self.current.dim)
-        return size
+    def spaces(self) -> list[Space]:
+        """Return the spaces kept, each once."""
+        found = [self.current]
+        for space in (self.past, self.upcoming):
+            if space is not None and space not in found:
+                found.append(space)
+        return found
 
     def nbytes(self) -> dict[str, int]:
         """Return the bytes of what the stage keeps, by part."""
-        seats = [self.current.seat, self.upcoming.seat if self.upcoming else None]
-        seats.append(self.recovered.seat if self.recovered else None)
-        spaces = [space for space in (self.current, self.upcoming) if space is not None]
-        maps = 0 if self.recovered is None else self.recovered.map_nbytes
-        if self.upcoming is not None and self.psi is not None:
-            maps += map_bytes(self.upcoming.dim, self.current.dim)
+        spaces = self.spaces()
         return {
-            "learners": sum(int(seat.core.nbytes) for seat in seats if seat is not None),
-            "maps": maps,
-            "scalers": sum(scaler_bytes(space.dim) for space in spaces if space.scaler is not None),
-            "weights": hedge_bytes(self.hedge.experts),
+            "learners": sum(space.expert_nbytes for space in spaces),
+            "maps": sum(int(psi.nbytes) for psi in (self.psi, self.overlap) if psi is not None),
+            "scalers": sum(space.scaler_nbytes + space.moments_nbytes for space in spaces),
+            "weights": self.weights.nbytes,
             "names": sum(space.name_nbytes for space in spaces),
         }
 
+    def fixed_nbytes(self) -> int:
+        """Return the bytes of everything but the experts."""
+        parts = self.nbytes()
+        return sum(parts.values()) - parts["learners"]
+
     def scratch_nbytes(self) -> int:
-        """Return the bytes of working scratch that a thread needs for these learners."""
-        seats = [self.current.seat, self.recovered.seat if self.recovered else None]
-        return max(int(seat.core.scratch_nbytes) for seat in seats if seat is not None)
+        """Return the bytes of working scratch that a thread needs for these experts."""
+        return max(int(seat.core.scratch_nbytes) for space in self.spaces() for seat in space.seats)

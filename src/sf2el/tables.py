@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.spaces import LARGEST_FEATURE, Names, ordered
+from sf2el.rows import LARGEST_FEATURE, Names, ordered
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,20 +28,33 @@ class Table:
         place = {name: i for i, name in enumerate(self.names)}
         return np.ascontiguousarray(self.rows[:, [place[name] for name in names]])
 
+    def row(self, i: int) -> dict[Hashable, float]:
+        """Return one row as a dict."""
+        return dict(zip(self.names, self.rows[i].tolist(), strict=True))
 
-def table_of(X: Any, features: Sequence[Hashable] | None, current: Names | None) -> list[Table]:
+    def part(self, start: int, stop: int | None = None) -> Table:
+        """Return some of the rows."""
+        return Table(self.names, self.rows[start:stop])
+
+
+def tables_of(
+    X: Any, features: Sequence[Hashable] | None, current: Names | None, *, gaps: bool = False
+) -> list[Table]:
     """Return an array or frame as tables: one for each run of rows with the same observed features.
 
-    ``current`` are the model's present features, which an array without ``features`` must have.
+    ``current`` are the model's present features, which an array without ``features`` must have. In a frame,
+    and with ``gaps`` in an array too, NaN means not observed.
 
-    >>> [table.rows.shape for table in table_of(np.ones((3, 2)), None, None)]
+    >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
     [(3, 2)]
     """
     columns = getattr(X, "columns", None)
     if columns is not None:
-        return _frame_tables(_numbers(X.to_numpy()), tuple(columns))
+        if len(set(columns)) != len(columns):
+            raise ValueError("Two columns of this frame have the same name; rename one or leave it out.")
+        return _with_gaps(_numbers(_plain_values(X)), tuple(columns))
     rows = _numbers(X)
-    if not np.all(np.abs(rows) <= LARGEST_FEATURE):
+    if not gaps and not np.all(np.abs(rows) <= LARGEST_FEATURE):
         raise ValueError(
             "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
         )
@@ -52,8 +65,10 @@ def table_of(X: Any, features: Sequence[Hashable] | None, current: Names | None)
                 f"These rows have {rows.shape[1]} values, but the model's current space has {len(current)} "
                 "named features; pass rows of that width, or name the columns with features=."
             )
-    if len(set(features)) != rows.shape[1]:
+    if len(set(features)) != rows.shape[1] or len(features) != rows.shape[1]:
         raise ValueError(f"features must name {rows.shape[1]} different columns, not {len(set(features))}.")
+    if gaps:
+        return _with_gaps(rows, tuple(features))
     names = ordered(features)
     return [Table(names, Table(tuple(features), rows).columns(names))] if len(rows) else []
 
@@ -65,9 +80,19 @@ def labels_of(y: Any, rows: int) -> Sequence[Any]:
     if not hasattr(y, "__len__") or isinstance(y, (str, bytes)):
         raise ValueError(f"y must have one label for each row, not be {y!r}.")
     labels = y.tolist() if hasattr(y, "tolist") else y.to_list() if hasattr(y, "to_list") else list(y)
+    if hasattr(y, "isna"):  # a pandas gap of its own kind, which is not even equal to itself
+        labels = [None if gap else label for label, gap in zip(labels, y.isna(), strict=True)]
     if len(labels) != rows:
         raise ValueError(f"There are {rows} rows but {len(labels)} labels; pass one for each row.")
     return labels
+
+
+def _plain_values(frame: Any) -> Any:
+    """Return a frame's values; a pandas gap of its own kind, which is no number, as NaN."""
+    values = frame.to_numpy()
+    if values.dtype == object and hasattr(frame, "isna"):
+        values = np.where(frame.isna(), np.nan, values)
+    return values
 
 
 def _numbers(X: Any) -> Floats:
@@ -84,20 +109,24 @@ def _numbers(X: Any) -> Floats:
     return rows
 
 
-def _frame_tables(rows: Floats, columns: Names) -> list[Table]:
+def _with_gaps(rows: Floats, columns: Names) -> list[Table]:
     observed = ~np.isnan(rows)
     if np.any(np.abs(rows[observed]) > LARGEST_FEATURE):
-        raise ValueError("A frame holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
+        raise ValueError("A row holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
     if not np.all(observed.any(axis=1)):
-        raise ValueError("A row of the frame has no observed feature; leave such rows out.")
+        raise ValueError("A row has no observed feature; leave such rows out.")
+    if not len(rows):
+        return []
     changes = np.flatnonzero(np.any(observed[1:] != observed[:-1], axis=1)) + 1
     tables = []
+    names_of: dict[bytes, tuple[Names, npt.NDArray[np.int64]]] = {}
     for start, stop in zip([0, *changes], [*changes, len(rows)], strict=True):
-        if start == stop:
-            continue
         pattern = observed[start]
-        names = tuple(name for name, there in zip(columns, pattern, strict=True) if there)
-        tables.append(
-            Table(ordered(names), Table(names, rows[start:stop][:, pattern]).columns(ordered(names)))
-        )
+        key = pattern.tobytes()
+        if key not in names_of:
+            place = {name: i for i, name in enumerate(columns) if pattern[i]}
+            names = ordered(place)
+            names_of[key] = names, np.array([place[name] for name in names])
+        names, chosen = names_of[key]
+        tables.append(Table(names, np.ascontiguousarray(rows[start:stop][:, chosen])))
     return tables

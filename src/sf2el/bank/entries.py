@@ -1,0 +1,72 @@
+"""The experts of the default's bank: one list, and what each entry says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sf2el.kernels import RBF
+from sf2el.settings import LearnerSettings
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An expert of the bank: its weight to begin with, and its weight in the base that swaps fall back on.
+
+    With a ``gamma`` it has radial functions of that width and prior variance ``scale``, ``centred`` on the
+    origin; with ``ties`` unlabelled rows tell it where its function is the same. ``paper`` is the published
+    learner, first order and with its manifold term.
+    """
+
+    name: str
+    prior: float
+    base: float
+    gamma: float = 0.0
+    scale: float = 5.0
+    centred: float = 0.0
+    ties: bool = False
+    paper: bool = False
+
+
+BANK = (
+    Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=6.0, centred=0.9),
+    Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=20.0, ties=True),
+    Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=5.0, centred=0.9),
+    Entry("linear", 0.5, 0.5),
+    Entry("paper", 0.05, 0.05, paper=True),
+)
+PAPER = LearnerSettings(
+    kernel=RBF(2.5),
+    graph_width=7.5,
+    loss="logistic",
+    ridge=1e-4,
+    smoothness=1e-4,
+    step=2.0,
+    on_skip="project",
+)
+"""Scaled rows lie at squared distances near 2, so these widths are relative to the data."""
+
+LINEAR_SCALE = 2.0
+CONSTANT = 1.25
+"""Prior variance of the constant, in that of a feature."""
+
+LEAST_SPREAD = 0.05
+"""Variance added to each direction of correlated features before they are made white."""
+
+TIE_NOISE = 5.0
+MOST_TIES = 1000
+FEW_LABELS = 3.0
+"""Labels of each class as if seen beforehand, where a new space's constant starts from how often each was."""
+
+SPARE = Entry("logistic", 0.5, 0.5)
+"""In place of the linear expert where its covariance has no room: a number a feature, and no certainty."""
+
+ENTRIES = {entry.name: entry for entry in (*BANK, SPARE)}
+
+WHITE = "white "
+"""Before the name of an expert that sees a new space's features without their correlations."""
+
+
+def entry_of(seat: Any) -> Entry:
+    """Return the entry of an expert in the bank."""
+    return ENTRIES[seat.name.removeprefix(WHITE)]

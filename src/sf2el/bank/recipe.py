@@ -1,0 +1,275 @@
+"""How a bank furnishes its spaces, and whom it follows as features come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el import events
+from sf2el.bank.bytes import BankBudget
+from sf2el.bank.entries import (
+    BANK,
+    CONSTANT,
+    LEAST_SPREAD,
+    LINEAR_SCALE,
+    MOST_TIES,
+    PAPER,
+    SPARE,
+    TIE_NOISE,
+    WHITE,
+    Entry,
+    entry_of,
+)
+from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
+from sf2el.events import Happened
+from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
+from sf2el.gaussian_map import correlation
+from sf2el.learner import learner_seed
+from sf2el.maps import LARGEST_SCALED, JointMap
+from sf2el.plan import Shape
+from sf2el.posterior import LogisticSettings, PosteriorSettings, Task
+from sf2el.recipe import Told
+from sf2el.rows import Names
+from sf2el.settings import LEAST_BUFFER, LearnerSettings, check_choice, check_range, check_whole
+from sf2el.space import Space
+
+if TYPE_CHECKING:
+    from sf2el.stage import Stage
+
+Floats = npt.NDArray[np.float64]
+
+WIDEST_RELATED = 128
+"""Features up to which a space keeps their covariance."""
+
+WORTH = 0.85
+"""Share of what each kind of expert was worth before a swap that goes on; the rest is the bank's base."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankRecipe(BankBudget):
+    """The bank of experts, the joint map and the mixture."""
+
+    raw_maps = True
+
+    task: Literal["classes", "regression_squared", "regression_absolute"]
+    forget: float
+    seed: int
+    backend: str | None
+    scaled: bool = True
+    related: bool = True
+    precision: str = "float32"
+
+    def check(self) -> None:
+        """Raise ValueError unless every parameter is in its range."""
+        check_choice("task", self.task, ("classes", "regression_squared", "regression_absolute"))
+        check_choice("precision", self.precision, ("float32", "float64"))
+        check_range("forget", self.forget, least=0.0)
+        if self.forget >= 1.0:
+            raise ValueError(f"forget must be below 1, not {self.forget!r}.")
+        check_whole("seed", self.seed, 0, (1 << 64) - 1)
+
+    def size(self) -> str:
+        """Return nothing: the budget is the size."""
+        return ""
+
+    def learner_settings(self, space: Space) -> LearnerSettings:
+        """Return the settings of the first-order learner of a space."""
+        return PAPER
+
+    def new_space(
+        self, names: Names, *, dim: int | None = None, born: int | None = None, related: bool | None = None
+    ) -> Space:
+        """Return a space without experts; its features' covariance is kept unless there are very many."""
+        wide = (len(names) if dim is None else dim) > WIDEST_RELATED
+        return super().new_space(names, dim=dim, born=born, related=not wide if related is None else related)
+
+    def risk_task(self, outputs: int) -> str:
+        """Return the task by which the experts' scores are judged, so that all kinds compare."""
+        return _task(self.task, outputs)
+
+    # -- experts
+
+    def furnish(self, stage: Stage, space: Space, index: int) -> None:
+        """Give a space its experts: all of the bank to begin with, later those that the last space kept."""
+        before = next((other for other in stage.spaces() if other is not space and other.seats), None)
+        entries = list(BANK) if before is None else list(dict.fromkeys(map(entry_of, before.seats)))
+        if stage.outputs > 1 or self.task != "classes":
+            entries = [entry for entry in entries if not entry.paper]  # it tells two classes apart
+        seats = [self._seat(entry, space, stage.outputs, index=index) for entry in entries]
+        if before is not None and self.task == "classes":
+            for seat in seats:
+                seat.start_from(class_log_odds(stage.counts, stage.outputs))
+        space.task = self.risk_task(stage.outputs)
+        space.seat(seats)
+
+    def _seat(
+        self, entry: Entry, space: Space, outputs: int, *, index: int = 0, white: bool = False
+    ) -> PosteriorSeat | LogisticSeat | PaperSeat:
+        task = _task(self.task, outputs)
+        if entry.paper:
+            shape = Shape(PAPER, self.precision, LEAST_BUFFER)  # type: ignore[arg-type]
+            return PaperSeat(space.dim, shape, learner_seed(self.seed, index), self.backend, entry.name)
+        if entry is SPARE:
+            light = LogisticSettings(step=0.1, scale=space.divisor, outputs=outputs, task=task)
+            return LogisticSeat(entry.name, light, space.dim, self.backend)
+        settings = PosteriorSettings(
+            size=1 if entry.gamma else 0,
+            gamma=entry.gamma,
+            linear_scale=LINEAR_SCALE,
+            rbf_scale=entry.scale,
+            bias=CONSTANT / space.dim,
+            centred=entry.centred,
+            tie_noise=TIE_NOISE if entry.ties else 0.0,
+            most_ties=MOST_TIES,
+            outputs=outputs,
+            task=task,
+            forget=self.forget,
+        )
+        name = WHITE + entry.name if white else entry.name
+        limit = LARGEST_SCALED / space.divisor if white else 0.0
+        return PosteriorSeat(name, settings, space.dim, self.precision, self.backend, limit)
+
+    def grow(self, stage: Stage, outputs: int) -> None:
+        """There is a class more."""
+        for space in stage.spaces():
+            self._keep(stage, space, [seat for seat in space.seats if not entry_of(seat).paper])
+        for space in stage.spaces():
+            space.task = self.risk_task(outputs)
+            for seat in space.seats:
+                seat.grown(outputs)  # type: ignore[attr-defined]
+            if space.seats:
+                space.seat(space.seats)
+        stage.outputs = outputs
+        stage.weights = self._weights(stage, stage.weights.weights)
+        stage.arrange()
+
+    # -- weights
+
+    def new_weights(self, stage: Stage) -> BankWeights:
+        """Return the priors of the bank."""
+        own = shared([entry_of(seat).prior for seat in stage.current.seats], stage.current.seats)
+        if stage.past is None or not stage.recovers:
+            return self._weights(stage, own)
+        past = shared([entry_of(seat).base for seat in stage.past.seats], stage.past.seats)
+        share = recovered_share(stage.psi.rows)
+        return self._weights(stage, np.concatenate([share * past, (1.0 - share) * own]))
+
+    def _weights(self, stage: Stage, prior: Floats) -> BankWeights:
+        return BankWeights(np.asarray(prior), self.task, stage.outputs, self.backend)
+
+    def opened(self, stage: Stage) -> Told:
+        """Of the radial experts the best goes on, and the new space begins with its like."""
+        told: Told = []
+        kernels = [seat for seat in stage.current.seats if entry_of(seat).gamma]
+        if len(kernels) > 1:
+            own = stage.weights.weights[-len(stage.current.seats) :]
+            weight = dict(zip((seat.name for seat in stage.current.seats), own, strict=True))
+            best = max(kernels, key=lambda seat: weight[seat.name])
+            self._keep(
+                stage, stage.current, [s for s in stage.current.seats if s is best or s not in kernels]
+            )
+            told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
+        if stage.upcoming is not None and not stage.upcoming.seats:
+            self.furnish(stage, stage.upcoming, stage.index + 1)
+        return told
+
+    def _keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
+        """Leave only these experts in a space; the others' weight goes to them."""
+        players = (
+            stage.past.seats if stage.past is not None and stage.recovers else []
+        ) + stage.current.seats
+        plays = space is stage.current or (space is stage.past and stage.recovers)
+        gone = [seat for seat in space.seats if seat not in seats]
+        if plays:
+            left = [w for seat, w in zip(players, stage.weights.weights, strict=True) if seat not in gone]
+            stage.weights = self._weights(stage, normalised(left))
+        space.seat(seats)
+        stage.arrange()
+
+    def swapped(self, stage: Stage) -> None:
+        """The recovered experts are followed first, and shares of what each kind was worth before."""
+        before = stage.weights.weights
+        self._whiten(stage)
+        if stage.past is None or not stage.recovers:
+            stage.weights = self.new_weights(stage)
+            return
+        worth: dict[str, float] = {}
+        for seat, weight in zip(stage.past.seats, normalised(before[-len(stage.past.seats) :]), strict=True):
+            worth[entry_of(seat).name] = worth.get(entry_of(seat).name, 0.0) + float(weight)
+        parts, trust = [], recovered_share(stage.psi.rows)
+        for space, share in ((stage.past, trust), (stage.current, 1.0 - trust)):
+            base = shared([entry_of(seat).base for seat in space.seats], space.seats)
+            own = shared([worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in space.seats], space.seats)
+            parts.append(share * (WORTH * own + (1.0 - WORTH) * base))
+        stage.weights = self._weights(stage, np.concatenate(parts))
+
+    def _whiten(self, stage: Stage) -> None:
+        """Give a space that has begun a second radial expert, on features without their correlations."""
+        space = stage.current
+        if space.moments is None or any(seat.name.startswith(WHITE) for seat in space.seats):
+            return
+        seats: list[Any] = []
+        for seat in space.seats:
+            seats.append(seat)
+            if entry_of(seat).gamma:
+                white = self._seat(entry_of(seat), space, stage.outputs, white=True)
+                if self.task == "classes":
+                    white.start_from(class_log_odds(stage.counts, stage.outputs))
+                seats.append(white)
+        space.seat(seats)
+        self.refitted(stage)
+
+    def refitted(self, stage: Stage) -> None:
+        """Turn the rows of experts that see them white by what the space has shown by now."""
+        space = stage.current
+        turned = [seat for seat in space.seats if seat.name.startswith(WHITE)]
+        if turned and space.moments is not None and space.moments.count >= 2:
+            matrix = whitening(np.array(space.moments.matrix()), float(space.moments.count))
+            for seat in turned:
+                seat.turn(matrix)  # type: ignore[attr-defined]
+
+    def watches(self, stage: Stage) -> bool:
+        """Whether an expert's view rests on what the space has shown."""
+        return stage.current.moments is not None and any(
+            seat.name.startswith(WHITE) for seat in stage.current.seats
+        )
+
+    def reverted(self, stage: Stage) -> None:
+        """The old experts are alone again, with the weights they had among themselves if they did play."""
+        assert stage.upcoming is not None
+        count, before = len(stage.current.seats), stage.weights.weights
+        if len(before) == count + len(stage.upcoming.seats):
+            stage.weights = self._weights(stage, normalised(before[:count]))
+        else:
+            stage.weights = self.new_weights(stage)
+
+    def new_map(self, new: Space, old: Space, new_dim: int | None = None) -> JointMap:
+        """Return the map from what is known of both spaces together."""
+        return JointMap(new_dim or new.dim, old.dim, old.divisor, self.precision, self.backend)
+
+
+def _task(task: str, outputs: int) -> Task:
+    if task == "classes":
+        return "classes" if outputs > 1 else "binary"
+    return task  # type: ignore[return-value]
+
+
+def whitening(covariance: Floats, rows: float) -> Floats:
+    """Return the symmetric matrix that takes the correlations out of features whose covariance this is.
+
+    With few rows it hardly turns: the correlation is drawn to none as if by one more row a feature.
+    Directions of little variance are not blown up, and the total variance stays.
+
+    >>> turn = whitening(np.array([[1.0, 0.9], [0.9, 1.0]]), 1000.0)
+    >>> (turn @ np.array([[1.0, 0.9], [0.9, 1.0]]) @ turn).round(1).tolist()
+    [[1.0, 0.2], [0.2, 1.0]]
+    """
+    dim = len(covariance)
+    drawn = (rows * correlation(covariance) + dim * np.eye(dim)) / (rows + dim)
+    values, vectors = np.linalg.eigh(drawn)
+    values = np.maximum(values, 0.0)
+    scale = np.sqrt(dim / max(float(np.sum(values / (values + LEAST_SPREAD))), 1e-12))
+    return np.asarray(scale * (vectors / np.sqrt(values + LEAST_SPREAD)) @ vectors.T)

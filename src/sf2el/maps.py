@@ -1,0 +1,182 @@
+"""The maps that recover a vanished space, as a stage uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el import _core
+from sf2el.budget import map_bytes
+from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.space import Space
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST_SCALED = 5.0
+"""Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
+
+
+class RidgeMap:
+    """The paper's map: ridge least squares from the sums of products alone (``sf2el.RecoveryMap``)."""
+
+    settled = True
+    refits = False
+    """Solving uses up the sums: no more rows can be taken in after it."""
+
+    def __init__(
+        self, new_dim: int, old_dim: int, ridge: float, intercept: bool, backend: str | None
+    ) -> None:
+        self.new_dim, self.old_dim = new_dim, old_dim
+        self._made = (ridge, intercept, backend)
+        self.core: Any = _core.backend(backend).RecoveryMap(new_dim, old_dim, ridge, intercept)
+        self.part = self.core
+        self.nbytes = map_bytes(new_dim, old_dim)
+        self.recover, self.recover_into = self.core.recover, self.core.recover_into
+
+    @property
+    def rows(self) -> int:
+        """Rows it was fitted on."""
+        return int(self.core.rows)
+
+    def observe(self, Z: Floats, X: Floats) -> None:
+        """Take in rows that had both spaces."""
+        self.core.observe(np.ascontiguousarray(Z[:, : self.new_dim]), X)
+
+    def solve(self, old: Space, new: Space) -> None:
+        """Fit the map to the rows observed so far."""
+        self.core.solve()
+
+    def settle(self) -> None:
+        """No more rows will come; the sums stay, for they are the map's certificate."""
+
+    def clone(self) -> RidgeMap:
+        """Return a map that goes its own way from here."""
+        twin = RidgeMap(self.new_dim, self.old_dim, *self._made)
+        twin.core.set_state(self.core.state())
+        return twin
+
+    def state(self) -> Floats:
+        """Return everything kept, as one array."""
+        return np.asarray(self.core.state())
+
+    def set_state(self, state: Floats) -> None:
+        """Take over what ``state`` returned."""
+        self.core.set_state(state)
+
+
+class JointMap:
+    """A map from what is known of both spaces together (``sf2el.gaussian_map``); no row is stored.
+
+    It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
+    has shown all its life and the one that the new space shows: rows without the old features, labelled or
+    not, make it better. Memory (d1 + d2)^2 / 2 numbers until it is settled, d1 d2 after.
+    """
+
+    refits = True
+
+    def __init__(
+        self, new_dim: int, old_dim: int, old_divisor: float, precision: str, backend: str | None
+    ) -> None:
+        self.new_dim, self.old_dim = new_dim, old_dim
+        self.precision = precision
+        self._made = (old_divisor, precision, backend)
+        self.joint: Any = _core.backend(backend).Moments(new_dim + old_dim, precision)
+        self.affine: Any = None  # until it is solved
+        self._rows = 0
+
+    def open(self) -> None:
+        """Make room for the map itself."""
+        divisor, precision, backend = self._made
+        core = _core.backend(backend)
+        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, precision)
+
+    @property
+    def part(self) -> Any:
+        """The compiled map."""
+        return self.affine
+
+    @property
+    def settled(self) -> bool:
+        """Whether the statistics are gone and only the map is left."""
+        return self.joint is None
+
+    @property
+    def rows(self) -> int:
+        """Rows it was fitted on."""
+        return self._rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the map, and of the statistics while they are kept."""
+        parts = [part for part in (self.affine, self.joint) if part is not None]
+        return 8 + sum(int(part.nbytes) for part in parts)
+
+    def recover(self, Z: Floats) -> Floats:
+        """Return what the old features would have read."""
+        return np.asarray(self.affine.apply(Z))
+
+    def recover_into(self, z: Floats, x: Floats) -> None:
+        """Recover one row."""
+        self.affine.apply_into(z, x)
+
+    def observe(self, Z: Floats, X: Floats) -> None:
+        """Take in rows that had both spaces."""
+        self.joint.observe_many(np.hstack([Z[:, : self.new_dim], X]))
+        self._rows += len(Z)
+
+    def take(self, rows: int, joint: Floats | None, matrix: Floats | None, center: Floats | None) -> None:
+        """Take over what another map keeps: its rows, its statistics and itself, where it has them."""
+        self._rows = rows
+        if joint is None:
+            self.settle()
+        else:
+            self.joint.set_state(np.ascontiguousarray(joint))
+        if matrix is not None and center is not None:
+            self.open()
+            self.affine.set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+
+    def solve(self, old: Space, new: Space) -> None:
+        """Fit the map to the rows that had both spaces, and to what each space has shown by itself."""
+        if self.settled or not self._rows:
+            return
+        known = Known(
+            rows=self._rows,
+            new_dim=self.new_dim,
+            mean=np.array(self.joint.mean),
+            covariance=np.array(self.joint.matrix()),
+            old=None if old.moments is None else correlation(np.array(old.moments.matrix())),
+            new=self._shown(new),
+        )
+        matrix, center = gaussian_map(known, self._made[0])
+        if self.affine is None:
+            self.open()
+        self.affine.set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+
+    def _shown(self, new: Space) -> Shown | None:
+        """Return what the new space has shown of the features that the map takes."""
+        if new.moments is None or new.scaler is None:
+            return None
+        mean, spread, count = np.asarray(new.scaler.state()).reshape(3, new.dim)[:, : self.new_dim]
+        later = float(np.min(count)) - self._rows
+        if not later > 0.0:
+            return None
+        together = np.array(new.moments.matrix())[: self.new_dim, : self.new_dim]
+        return Shown(mean, np.sqrt(spread / count), correlation(together), later)
+
+    def settle(self) -> None:
+        """Drop the statistics: no more rows will come."""
+        self.joint = None
+
+    def reopen(self) -> None:
+        """More rows will come, and the map itself is not needed meanwhile."""
+        self.affine = None
+
+    def clone(self) -> JointMap:
+        """Return a map that goes its own way from here."""
+        twin = JointMap(self.new_dim, self.old_dim, *self._made)
+        joint = None if self.joint is None else self.joint.state()
+        matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)
+        twin.take(self._rows, joint, matrix, center)
+        return twin

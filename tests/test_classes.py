@@ -1,0 +1,135 @@
+"""More than two classes, classes that appear while the stream runs, and classes that weigh more."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from sf2el import SF2EL
+
+
+def digits(classes: int, rounds: int, seed: int = 0, rate: float = 0.3, appear: int = 40):
+    """Blobs in ten dimensions, two a class; a class appears every ``appear`` rows. Swaps at two thirds."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(classes, 2, 10)) * 1.6
+    mixing = rng.normal(size=(10, 8)) / 2
+    truth = np.array([rng.integers(min(classes, 1 + t // appear)) for t in range(rounds)])
+    old = centres[truth, rng.integers(2, size=rounds)] + rng.normal(size=(rounds, 10))
+    new = old @ mixing + 0.1 * rng.normal(size=(rounds, 8))
+    swap = 2 * rounds // 3
+    X = np.hstack([old, new])
+    X[: swap - 30, 10:] = np.nan
+    X[swap:, :10] = np.nan
+    labels = [f"digit {y}" if rng.random() < rate else None for y in truth]
+    names = [f"old{j}" for j in range(10)] + [f"new{j}" for j in range(8)]
+    return X, labels, np.array([f"digit {y}" for y in truth]), names
+
+
+@pytest.mark.parametrize("classes", [3, 10])
+def test_many_classes_beat_the_majority_clearly_and_keep_the_budget(classes):
+    rounds = 1200
+    X, labels, truth, names = digits(classes, rounds)
+    model = SF2EL(budget="64KiB")
+    said = model.run_many(X, labels, features=names).prediction
+    assert model.memory_usage() <= 64 * 1024
+    for part in (slice(500, 800), slice(800, rounds)):
+        majority = max(Counter(truth[part]).values()) / len(truth[part])
+        assert np.mean(said[part] == truth[part]) > majority + (0.35 if classes == 3 else 0.3)
+    assert sum(model.predict_proba_one({"new0": 1.0}).values()) == pytest.approx(1.0)
+    assert len(model.predict_proba_one({"new0": 1.0})) == classes
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize(
+    "more", [{}, {"class_weight": "balanced"}, {"classes": [f"digit {k}" for k in range(5)]}]
+)
+def test_a_block_in_which_classes_appear_is_the_loop(backend, more):
+    X, labels, _, names = digits(5, 150, appear=20)
+    whole, loop = (SF2EL(budget="32KiB", backend=backend, **more) for _ in range(2))
+    track = whole.run_many(X, labels, features=names)
+    for t, label in enumerate(labels):
+        x = {name: float(v) for name, v in zip(names, X[t], strict=True) if v == v}
+        assert loop.predict_one(x) == track.prediction[t]
+        loop.learn_one(x, label)
+        assert loop.memory_usage() <= 32 * 1024
+    assert whole.to_bytes() == loop.to_bytes()
+
+
+def test_a_class_that_appears_while_features_wait_to_be_taken_up():
+    """Rows that wait know their labels by the coding of two classes, and are gone through with three."""
+    model = SF2EL()
+    for t in range(20):
+        model.learn_one({"a": t % 5 - 2.0}, "up" if t % 5 > 2 else "down")
+    for label in ("down", "up", None):
+        model.learn_one({"a": 1.0, f"b{label}": 5.0}, label)
+    assert [row.target for row in model._pending[:2]] == [1.0, -1.0]
+    model.learn_one({"a": -2.0}, "sideways", late=True)
+    assert [row.target for row in model._pending[:2]] == [0.0, 1.0]
+    assert np.isnan(model._pending[2].target)
+    for _ in range(3):
+        model.learn_one({"a": 1.0, "bup": 5.0}, "sideways")
+    assert any("overlap" in event.text for event in model.events().last)
+
+
+def test_fixed_classes_predict_from_the_first_row_and_refuse_others():
+    model = SF2EL(classes=["a", "b", "c"])
+    assert model.predict_one({"x": 1.0}) == "a"
+    model.learn_one({"x": 1.0}, "c")
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match="classes= names the labels 'a', 'b', 'c'; it cannot take 'd'"):
+        model.learn_one({"x": 1.0}, "d")
+    with pytest.raises(ValueError, match="it cannot take 'd'"):
+        model.run_many([[1.0], [2.0]], ["a", "d"], features=["x"])
+    assert model.to_bytes() == before
+
+
+def test_a_class_that_the_budget_has_no_room_for_changes_nothing():
+    model = SF2EL(budget=2048)
+    model.learn_one({f"x{j}": 1.0 for j in range(3)}, 0)
+    refused = None
+    for label in range(1, 60):
+        before = model.to_bytes()
+        try:
+            model.learn_one({f"x{j}": float(label) for j in range(3)}, label)
+        except ValueError as error:
+            refused = error
+            assert "budget of 2048 bytes" in str(error)
+            assert model.to_bytes() == before
+            break
+        assert model.memory_usage() <= 2048
+    assert refused is not None
+
+
+def rare(rounds: int, seed: int):
+    """One row in twenty is of the minority, which overlaps with the rest."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(rounds) < 0.05
+    X = rng.normal(size=(rounds, 4)) + 1.2 * truth[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
+    return X, np.where(truth, "rare", "usual")
+
+
+def balanced_accuracy(said, truth):
+    return np.mean([np.mean(said[truth == label] == label) for label in ("rare", "usual")])
+
+
+def test_balanced_weights_raise_the_balanced_accuracy_of_rare_classes():
+    plain, balanced = [], []
+    for seed in range(4):
+        X, truth = rare(800, seed)
+        for found, weight in ((plain, None), (balanced, "balanced")):
+            model = SF2EL(class_weight=weight)
+            said = model.run_many(X, list(truth), features="abcd").prediction
+            found.append(balanced_accuracy(said[200:], truth[200:]))
+    assert np.mean(balanced) > np.mean(plain) + 0.1
+
+
+@pytest.mark.parametrize("make", [SF2EL, SF2EL.paper])
+def test_a_label_that_weighs_more_is_said_more_often(make):
+    X, truth = rare(400, 7)
+    said = [
+        make(class_weight=weights).run_many(X, list(truth), features="abcd").prediction
+        for weights in ({"rare": 1.0}, {"rare": 15.0})
+    ]
+    assert np.sum(said[1] == "rare") > np.sum(said[0] == "rare") + 10

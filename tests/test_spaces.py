@@ -1,0 +1,255 @@
+"""Which features are alive: the tracker by itself, and what a model makes of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sf2el import SF2EL
+from sf2el.spaces import LATE_ROWS, LATELY, STEADY, Tracker
+
+
+def told(tracker: Tracker, *rows: str) -> list[tuple[int, str, str, int]]:
+    """Return the changes of rows, each written as its one-letter features: row, kind, features, rows ago."""
+    return [
+        (t, change.kind.name, "".join(map(str, change.names)), change.ago)
+        for t, row in enumerate(rows)
+        for change in tracker.step(row)
+    ]
+
+
+def repeated(row: str, times: int) -> list[str]:
+    return [row] * times
+
+
+def test_an_overlap_and_a_swap():
+    tracker = Tracker(("a", "b"))
+    rows = [*repeated("ab", 3), *repeated("abcd", 6), *repeated("cd", 6)]
+    assert told(tracker, *rows) == [(5, "OPEN", "cd", 2), (9, "SWAP", "cd", 0), (13, "SURE", "ab", 4)]
+    assert (tracker.current, tracker.past, tracker.upcoming) == (("c", "d"), ("a", "b"), None)
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 2])
+def test_an_overlap_too_short_to_be_noticed_is_found_within_three_rows(overlap):
+    tracker = Tracker(("a", "b"))
+    rows = [*repeated("ab", 3), *repeated("abcd", overlap), *repeated("cd", 8)]
+    changes = told(tracker, *rows)
+    assert [change[1] for change in changes] == ["OPEN", "SWAP", "SURE"]
+    assert changes[0][0] == changes[1][0] == 3 + 2
+    assert changes[0][0] - changes[0][3] == 3
+
+
+def test_a_typo_is_forgotten_and_three_of_five_rows_are_enough():
+    tracker = Tracker(("a",))
+    assert told(tracker, "at", "a", "a", "at", "a", "a", "a", "a", "a", "a") == []
+    assert tracker.marks == {}
+    assert told(tracker, "at", "a", "at", "a", "at") == [(4, "OPEN", "t", 4)]
+
+
+def test_names_of_strangers_have_no_more_room_than_there_is():
+    tracker = Tracker(("a",), room=20)
+    for t in range(100):
+        tracker.step(["a", f"stranger {t}"])
+        assert tracker.marked_bytes() <= 20
+
+
+def test_a_swap_is_taken_back_if_an_old_feature_shows_up_in_time():
+    rows = [*repeated("abcd", 4), *repeated("cd", LATELY - 1)]
+    back = told(Tracker(("a", "b")), *rows, "acd", "abcd")
+    assert [change[1] for change in back] == ["OPEN", "SWAP", "REVERT"]
+    late = told(Tracker(("a", "b")), *rows, "cd", "acd", "cd", "cd", "cd")
+    assert [change[1] for change in late] == ["OPEN", "SWAP", "SURE"]
+
+
+def test_a_space_that_opened_and_is_gone_is_forgotten():
+    tracker = Tracker(("a", "b"))
+    changes = told(tracker, *repeated("abc", 4), *repeated("ab", 6))
+    assert [change[1:] for change in changes] == [("OPEN", "c", 2), ("CLOSE", "c", 4)]
+    assert tracker.upcoming is None and tracker.quiet() > 1000
+
+
+def test_a_feature_that_dies_alone_changes_nothing():
+    tracker = Tracker(("a", "b", "c"))
+    assert told(tracker, *repeated("ab", 200), *repeated("a", 200)) == []
+
+
+def test_features_that_die_one_by_one_are_not_taken_for_shared_while_others_follow():
+    tracker = Tracker(tuple("abcdef"))
+    rows = [*repeated("abcdefuvwxyz", 10)]
+    for gone in range(1, 6):
+        rows += repeated("abcdef"[gone:] + "uvwxyz", 8)
+    rows += repeated("uvwxyz", 6)
+    assert [change[1] for change in told(tracker, *rows)] == ["OPEN", "SWAP", "SURE"]
+
+
+@pytest.mark.parametrize(("shared", "wait"), [("ef", STEADY), ("bcdef", LATE_ROWS)])
+def test_features_that_stay_are_shared(shared, wait):
+    tracker = Tracker(tuple("abcdef"))
+    rows = [*repeated("abcdefuvwx", 10), *repeated(shared + "uvwx", 80)]
+    changes = told(tracker, *rows)
+    assert [change[1] for change in changes] == ["OPEN", "SWAP", "SURE"]
+    row, _, names, ago = changes[1]
+    assert names == "uvwx" + shared
+    assert row == 10 + LATELY - 1 + wait and row - ago == 10
+    assert tracker.current == tuple("uvwx" + shared)
+
+
+def test_sharing_does_not_wait_for_a_new_feature_that_is_gone_again():
+    tracker = Tracker(tuple("abcdef"))
+    rows = [*repeated("abcdefuvwxy", 10), *repeated("efuvwx", 40)]
+    assert [change[1] for change in told(tracker, *rows)] == ["OPEN", "SWAP", "SURE"]
+
+
+def test_a_late_feature_joins_even_beside_features_that_died_before():
+    tracker = Tracker(tuple("abcdef"))
+    changes = told(tracker, *repeated("abcde", 10), *repeated("abcdez", LATE_ROWS + 5))
+    assert [change[1:3] for change in changes] == [("OPEN", "z"), ("JOIN", "z")]
+    assert tracker.current == tuple("abcdefz")
+
+
+def test_a_late_feature_does_not_join_a_space_that_is_dying():
+    tracker = Tracker(tuple("abcdef"))
+    rows = repeated("abcdefz", 10)
+    for gone in range(1, 6):
+        rows += repeated("abcdef"[gone:] + "z", LATE_ROWS - 10)
+    assert "JOIN" not in [change[1] for change in told(tracker, *rows)]
+
+
+def test_the_space_before_returns_as_itself():
+    tracker = Tracker(("a", "b"))
+    told(tracker, *repeated("abcd", 5), *repeated("cd", 20))
+    changes = told(tracker, *repeated("acd", 3), *repeated("abcd", 3), *repeated("ab", 6))
+    assert [change[1:3] for change in changes] == [("RETURN", "ab"), ("SWAP", "ab"), ("SURE", "cd")]
+
+
+row_of_letters = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+@given(st.lists(st.tuples(row_of_letters, st.integers(1, 12)), max_size=25))
+def test_whatever_comes_spaces_are_whole(parts):
+    tracker = Tracker(("a", "b", "c"))
+    for row, times in parts:
+        for _ in range(times):
+            tracker.step(row)
+            assert tracker.current and len(set(tracker.current)) == len(tracker.current)
+            assert tracker.upcoming is None or tracker.own_upcoming()
+            assert not set(tracker.marks) & set(tracker.expected())
+            assert set(tracker.absent) <= set(tracker.expected())
+            assert 0 <= tracker.doubt < LATELY
+            assert not tracker.doubt or tracker.past is not None
+
+
+@given(st.lists(st.tuples(row_of_letters, st.integers(1, 12)), max_size=12), st.integers(1, 80))
+def test_quiet_rows_may_be_skipped(parts, most):
+    stepped = Tracker(("a", "b", "c"))
+    for row, times in parts:
+        for _ in range(times):
+            stepped.step(row)
+    skipped = stepped.copy()
+    rows = min(most, stepped.quiet())
+    for _ in range(rows):
+        assert stepped.step(stepped.expected()) == []
+    skipped.skip(rows)
+    if skipped.upcoming is None:
+        skipped.losses = stepped.losses = 0
+    assert skipped == stepped
+
+
+# -- models
+
+
+def one_space_after_another(model, rows: int = 30, overlap: int = 6):
+    for t in range(rows):
+        x = {"a": t % 5 - 2.0, "b": t % 3 - 1.0}
+        if t >= rows - overlap:
+            x |= {"c": 3.0 * (t % 5), "d": 1.0 - t % 3}
+        model.learn_one(x, "up" if t % 5 > 2 else "down")
+    return model
+
+
+KINDS = {
+    "default": lambda **more: SF2EL(budget="16KiB", **more),
+    "paper": lambda **more: SF2EL.paper(buffer_size=10, scaled=True, **more),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_zero_overlap_is_said(kind):
+    model = one_space_after_another(KINDS[kind](), overlap=0)
+    for t in range(8):
+        model.learn_one({"y": float(t % 5), "z": 1.0}, "up")
+    texts = [event.text for event in model.events().last]
+    assert any("the new learner starts alone: no row had both spaces" in text for text in texts)
+    assert model.weights() == {"current": pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_old_space_that_comes_back_is_remembered(kind):
+    model = one_space_after_another(KINDS[kind]())
+    for t in range(20):
+        model.learn_one({"c": 3.0 * (t % 5), "d": 1.0 - t % 3})
+    for t in range(4):
+        model.learn_one({"a": t % 5 - 2.0, "b": t % 3 - 1.0})
+    assert any("return: 2 features" in event.text for event in model.events().last)
+    right = [
+        model.predict_one({"a": t % 5 - 2.0, "b": t % 3 - 1.0}) == ("up" if t % 5 > 2 else "down")
+        for t in range(15)
+    ]
+    assert sum(right) >= 12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_nothing_but_unknown_keys_are_predicted_and_change_no_expert(kind):
+    model = one_space_after_another(KINDS[kind](), overlap=0)
+    before = model.explain_one({"a": 1.0, "b": 0.0})
+    for key in ("typo", "tpyo"):
+        assert model.predict_one({key: 3.0}) in ("up", "down")
+        model.learn_one({key: 3.0}, "up")
+    assert model.explain_one({"a": 1.0, "b": 0.0}) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predicting_changes_nothing_in_any_period(kind):
+    model = one_space_after_another(KINDS[kind]())
+    rows = [{"c": 1.0, "d": 0.0}] * 3 + [{"c": 1.0, "d": 0.0, "a": 1.0}] * 8 + [{"c": 2.0}] * 9
+    for x in rows:
+        before = model.to_bytes()
+        model.predict_one(x), model.predict_proba_one(x), model.explain_one({"e": 1.0} | x)
+        assert model.to_bytes() == before
+        model.learn_one(x)
+
+
+def test_features_that_join_the_opened_space_do_not_cost_its_map():
+    model = one_space_after_another(SF2EL(budget="16KiB"), overlap=20)
+    for t in range(4):
+        x = {"a": t % 5 - 2.0, "b": t % 3 - 1.0, "c": 3.0 * (t % 5), "d": 1.0 - t % 3, "e": 1.0}
+        model.learn_one(x)
+    model.learn_one({"c": 1.0, "d": 0.0, "e": 1.0})
+    assert any("recovered by a map from 24 rows" in event.text for event in model.events().last)
+
+
+def test_a_swap_without_overlap_that_is_taken_back_can_be_mapped_after_all():
+    model = one_space_after_another(SF2EL(budget="16KiB"), overlap=0)
+    for _ in range(4):
+        model.learn_one({"y": 1.0, "z": 2.0})
+    for t in range(10):
+        model.learn_one({"a": t % 5 - 2.0, "b": t % 3 - 1.0, "y": float(t % 5), "z": 1.0})
+    model.learn_one({"y": 1.0, "z": 2.0})
+    texts = [event.text for event in model.events().last]
+    assert any(text.startswith("back") for text in texts)
+    assert any("recovered by a map from 10 rows" in text for text in texts)
+
+
+@pytest.mark.parametrize("budget", [3000, 4096, 6000])
+def test_a_small_budget_may_drop_the_past_and_goes_on(budget):
+    model = SF2EL(budget=budget)
+    spaces = [[f"{k}{j}" for j in range(5)] for k in "abc"]
+    for k in (0, 1, 0, 2, 1, 0):
+        for t in range(25):
+            x = {name: float((t * 7 + j) % 5) for j, name in enumerate(spaces[k])}
+            if t > 20:
+                x |= {name: float((t * 3 + j) % 5) for j, name in enumerate(spaces[(k + 1) % 3])}
+            model.predict_one(x)
+            model.learn_one(x, "pqr"[t % 3] if t % 2 else None)
+            assert model.memory_usage() <= budget
