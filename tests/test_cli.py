@@ -201,7 +201,7 @@ def test_doctor_tells_versions_core_and_how_to_install_extras(monkeypatch):
 def test_doctor_json_holds_every_extra(monkeypatch, tmp_path):
     monkeypatch.setenv("SF2EL_DATA", str(tmp_path))
     found = json.loads(invoke("doctor", "--json").output)
-    assert set(found["extras"]) == {"matplotlib"}
+    assert set(found["extras"]) == {"matplotlib", "polars", "river", "sklearn"}
     assert found["extras"]["matplotlib"]["install"] == 'pip install "sf2el[plot]"'
     assert found["compiled_core"]["built"] is native_available()
     assert (found["data_folder"], found["problems"]) == (str(tmp_path), [])

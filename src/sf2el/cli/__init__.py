@@ -13,11 +13,13 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "datasets": ("sf2el.cli.datasets", "command", "List the paper's datasets, and fetch them."),
     "demo": ("sf2el.cli.demo", "demo", "Run the eight methods on the Swiss spirals, and show them."),
     "doctor": ("sf2el.cli.doctor", "doctor", "Say what is installed, what is missing and how to get it."),
+    "inspect": ("sf2el.cli.inspect", "inspect", "Say what a saved model holds."),
     "reproduce": (
         "sf2el.cli.reproduce",
         "reproduce",
         "Run the paper's experiments again, beside its numbers.",
     ),
+    "run": ("sf2el.cli.run", "run", "Predict and learn every row of a file or a pipe."),
     "tune": ("sf2el.cli.tune", "tune", "Search hyperparameters on seeds that no reported run uses."),
 }
 """Name of a command: its module, the command in it, and what ``--help`` says without importing either."""

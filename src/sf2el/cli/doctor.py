@@ -14,6 +14,9 @@ import click
 
 EXTRAS = {
     "matplotlib": ("plot", "matplotlib", "figures and HTML pages"),
+    "polars": ("data", "polars", "Parquet, and large CSV files faster"),
+    "river": ("river", "river", "sf2el.adapters.river"),
+    "sklearn": ("sklearn", "scikit-learn", "sf2el.adapters.sklearn"),
 }
 """Optional module: the extra that installs it, its distribution, and what it is for."""
 

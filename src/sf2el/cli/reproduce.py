@@ -17,12 +17,19 @@ if TYPE_CHECKING:
     from sf2el.experiments.storage import Storage
 
 
+TARGETS = ("table1", "table2", "table3", "figures", "all", "storage", "default")
+
+
 @click.command()
-@click.argument("target", type=click.Choice(["table1", "table2", "table3", "figures", "all", "storage"]))
+@click.argument("target", type=click.Choice(TARGETS))
 @click.option("--reading", type=click.Choice(["best", "published"]), default="best", show_default=True)
 @click.option("--datasets", "chosen", help="Names separated by commas; else all of them.")
-@click.option("--runs", type=click.IntRange(1, 100), default=10, show_default=True, help="Seeds 0, 1, ...")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Threads; else one a core.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 100),
+    help="Number of seeds; else 10 (0, 1, ...), and for default as many as declared (200, 201, ...).",
+)
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Workers; else one a core.")
 @click.option("--data-dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--out",
@@ -36,7 +43,7 @@ def reproduce(
     target: str,
     reading: str,
     chosen: str | None,
-    runs: int,
+    runs: int | None,
     jobs: int,
     data_dir: Path | None,
     out: Path,
@@ -48,7 +55,8 @@ def reproduce(
     matplotlib: pip install "sf2el[plot]".
 
     storage is an experiment of our own: accuracy by bytes for different ways of keeping the learners, and a
-    budget that changes while a stream runs.
+    budget that changes while a stream runs. default is another: the default model beside the paper's methods
+    and others, by label rate and budget, and on concepts that drift.
     """
     from sf2el.cli.progress import progress
     from sf2el.experiments import reproduce as steps
@@ -59,6 +67,10 @@ def reproduce(
     need_matplotlib()
     start = time.monotonic()
     datasets = load_chosen(chosen, data_dir)
+    if target == "default":
+        _default(datasets, reading, runs, jobs, out / "default", as_json, start)
+        return
+    runs = runs or 10
     if target == "storage":
         _storage(datasets, reading, runs, jobs, out / "storage", as_json, start)
         return
@@ -118,6 +130,53 @@ def _storage(
         click.echo(json.dumps(content, indent=1))
     else:
         _print_storage(result)
+        click.echo(f"Tables, figures and the page: {path}")
+
+
+def _default(
+    datasets: dict[str, Dataset],
+    reading: str,
+    runs: int | None,
+    jobs: int,
+    folder: Path,
+    as_json: bool,
+    start: float,
+) -> None:
+    from sf2el._core import backend
+    from sf2el.cli import version
+    from sf2el.cli.progress import progress
+    from sf2el.experiments import figures
+    from sf2el.experiments.default_design import Design
+    from sf2el.experiments.default_figures import drawings
+    from sf2el.experiments.default_runner import Store
+    from sf2el.experiments.default_study import count_units, run_study
+    from sf2el.experiments.default_tables import accuracy, verdict, write_study
+    from sf2el.report.default_page import default_page
+
+    if reading != "best":
+        raise click.BadParameter("default is measured beside the best reading.", param_hint="--reading")
+    design = Design.declared().on(datasets)
+    if not design.datasets:
+        raise ValueError("None of the datasets of the study is here; sf2el datasets says how to get them.")
+    used = {name: datasets[name] for name in design.datasets}
+    store = Store(folder / "units", design, used)
+    with progress("default", count_units(design, runs)) as advance:
+        study = run_study(design, used, runs=runs, jobs=jobs, store=store, advance=advance)
+    content = study.content()
+    write_study(folder, content)
+    drawn = drawings(content)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for stem, figure in drawn.items():
+        figures.write(figure, folder / "figures" / stem)
+    seconds = time.monotonic() - start
+    page = default_page(content, drawn, version=version(), backend=backend().NAME, seconds=seconds)
+    path = page.write(folder / "index.html")
+    if as_json:
+        click.echo(json.dumps({**content, "page": str(path)}, indent=1))
+    else:
+        click.echo(f"{accuracy(content)}\n\n{verdict(content)}")
+        for name, what in study.missing.items():
+            click.echo(f"{name} is not installed: {what} left out.", err=True)
         click.echo(f"Tables, figures and the page: {path}")
 
 

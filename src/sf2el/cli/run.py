@@ -1,0 +1,221 @@
+"""``sf2el run``: a model over a file or a pipe, every row predicted and then learned."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from sf2el.running import Checkpoint, Run, RunSettings
+    from sf2el.sources import Source
+
+EVERY = 50_000
+
+
+@click.command()
+@click.argument("data")
+@click.option("--label", required=True, metavar="COL", help="The label's column; empty where not known.")
+@click.option("--budget", default="64KiB", show_default=True, help="Bytes the model may use.")
+@click.option("--seed", type=int, default=0, show_default=True, help="One seed, same bits.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/run"),
+    show_default=True,
+    help="Folder for predictions.csv, summary.json and index.html.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the model there at the end, and checkpoints beside it meanwhile.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Go on from the checkpoint of an interrupted run: the FILE that --save named.",
+)
+@click.option("--checkpoint-every", "every", type=click.IntRange(1), default=EVERY, show_default=True)
+@click.option("--regression", is_flag=True, help="Predict numbers, not labels.")
+@click.option("--paper", is_flag=True, help="The published algorithm, with --buffer rows a learner.")
+@click.option("--buffer", type=click.IntRange(2), help="Rows that each learner keeps; only with --paper.")
+@click.option("--classes", metavar="A,B", help="The labels, where they are known beforehand.")
+@click.option("--class-weight", type=click.Choice(["balanced", "none"]), default="none", show_default=True)
+@click.option(
+    "--delay", type=click.IntRange(0), default=0, show_default=True, help="Rows a label comes late."
+)
+@click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out; can be repeated.")
+@click.option("--format", "format_", type=click.Choice(["csv", "jsonl", "parquet"]), help="Else found out.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def run(
+    data: str,
+    out: Path,
+    save: Path | None,
+    resume: Path | None,
+    every: int,
+    format_: str | None,
+    limit: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Predict and then learn every row of DATA: CSV, JSON lines or Parquet, or - for standard input.
+
+    An empty cell means that a feature was not observed, or that a label is not known. A run that was
+    interrupted goes on with --resume and gives the same predictions, summary and model, bit for bit.
+    """
+    from sf2el.running import Run
+    from sf2el.sources import open_source
+
+    settings = _settings(options)
+    found = _checkpoint(save, resume)
+    source = open_source(
+        data,
+        settings.label,
+        format=format_,
+        regression=settings.regression,
+        ignore=settings.ignore,
+        kind=settings.kind,
+    )
+    try:
+        work = Run(settings, source, out / "predictions.csv", found)
+    except BaseException:
+        source.close()
+        raise
+    path = save or (resume and _model_path(resume))
+    start, before = time.monotonic(), work.tallies.rows
+    with progress(source) as advance:
+        work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=advance)
+    seconds = time.monotonic() - start
+    summary = _finish(work, out, path, seconds, work.tallies.rows - before)
+    click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_told(summary, out, path)))
+
+
+def _settings(options: dict[str, Any]) -> RunSettings:
+    from sf2el.running import RunSettings
+
+    paper, buffer = options.pop("paper"), options.pop("buffer")
+    if buffer is not None and not paper:
+        raise click.BadParameter("it goes with --paper; SF2EL itself has --budget.", param_hint="--buffer")
+    classes = options.pop("classes")
+    weight = options.pop("class_weight")
+    return RunSettings(
+        **options,
+        buffer=(buffer or 60) if paper else None,
+        classes=tuple(name.strip() for name in classes.split(",")) if classes else None,
+        class_weight=None if weight == "none" else weight,
+    )
+
+
+def _checkpoint(save: Path | None, resume: Path | None) -> Checkpoint | None:
+    """Return the checkpoint to go on from; None begins anew."""
+    from sf2el.running import read_checkpoint
+
+    if resume is None:
+        return None
+    path = _checkpoint_path(resume)
+    if path.exists():
+        return read_checkpoint(path)
+    if save is None or _checkpoint_path(save) != path:
+        raise ValueError(f"There is no checkpoint {path}; name the FILE that --save named, or start anew.")
+    click.echo(f"There is no checkpoint {path} yet: starting with the first row.", err=True)
+    return None
+
+
+def _checkpoint_path(model: Path) -> Path:
+    return model if model.name.endswith(".checkpoint") else model.with_name(f"{model.name}.checkpoint")
+
+
+def _model_path(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(".checkpoint"))
+
+
+def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) -> dict[str, Any]:
+    """Write the last checkpoint, the model, the summary and the page."""
+    from sf2el._core import backend
+    from sf2el.atomic import write_text
+    from sf2el.budget import parse_budget
+    from sf2el.cli import version
+    from sf2el.report.run_page import run_page
+    from sf2el.running.summary import summary_of
+
+    summary = summary_of(work) | {"time": {"seconds": seconds, "rows_per_second": rows / max(seconds, 1e-9)}}
+    budget = None if work.settings.buffer is not None else parse_budget(work.settings.budget)
+    if path is not None:
+        work.last_checkpoint().write(_checkpoint_path(path))
+        work.model.save(path)
+    write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
+    page = run_page(
+        summary,
+        work.tallies.history,
+        budget=budget,
+        version=version(),
+        backend=backend().NAME,
+        seconds=seconds,
+    )
+    page.write(out / "index.html")
+    return summary
+
+
+def _told(summary: dict[str, Any], out: Path, path: Path | None) -> list[str]:
+    """Return the summary as lines to read."""
+    named = [("rows", f"{summary['rows']:,}"), ("labelled", f"{summary['labelled']:,}")]
+    if summary["empty_rows"]:
+        named.append(("empty rows", f"{summary['empty_rows']:,}"))
+    named += [
+        (name.replace("_", " "), f"{value:.4f}")
+        for name, value in summary["metrics"].items()
+        if value is not None
+    ]
+    if summary.get("largest_class"):
+        named.append(("largest class", f"{summary['largest_class']:.4f}"))
+    named += [
+        ("bytes at most", f"{summary['most_bytes']:,}"),
+        ("feature spaces", f"{summary['spaces']}"),
+        ("speed", f"{summary['time']['rows_per_second']:,.0f} rows/s"),
+        ("report", str(out / "index.html")),
+    ]
+    if path is not None:
+        named.append(("model", str(path)))
+    return [f"{name:<19}{value}" for name, value in named]
+
+
+@contextmanager
+def progress(source: Source) -> Iterator[Callable[[int], None]]:
+    """Give ``advance(rows)``: rows, rows per second and the time left, on stderr, once it takes a while."""
+    from sf2el.cli.progress import LINE_EVERY, duration
+
+    start = last = time.monotonic()
+    terminal = sys.stderr.isatty()
+    first: int | None = None
+    shown = False
+
+    def advance(rows: int) -> None:
+        nonlocal first, last, shown
+        now = time.monotonic()
+        first = rows if first is None else first
+        if now - last < (0.2 if terminal else LINE_EVERY):
+            return
+        last = now
+        speed = (rows - first) / (now - start)
+        text = f"run: {rows:,} rows, {speed:,.0f} rows/s"
+        if source.size:
+            share = min(1.0, source.done / source.size)
+            left = duration((now - start) / max(share, 1e-9) * (1.0 - share))
+            filled = round(24 * share)
+            bar = f"{'━' * filled}{' ' * (24 - filled)} " if terminal else ""
+            text = f"{bar}{text}, {share:.0%}, {left} left"
+        click.echo(f"\r\x1b[K{text}" if terminal else text, err=True, nl=not terminal)
+        shown = True
+
+    yield advance
+    if terminal and shown:
+        click.echo("\r\x1b[K", err=True, nl=False)

@@ -1,0 +1,119 @@
+"""Rounds to evaluate: what is seen, what is true, and which labels a model is told when."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from sf2el.streams.evolving import Round
+
+Row = dict[Any, Any]
+Mask = Iterable[bool] | Callable[[int], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A round: the row, its true label if known, the label told at once, and the late ones of other rows."""
+
+    index: int
+    x: Row
+    truth: Any
+    told: Any
+    late: tuple[tuple[Row, Any], ...]
+    from_round: bool
+
+
+def steps_of(
+    stream: Iterable[Any], *, delay: int, mask: Mask, label_rate: float | None, seed: int
+) -> Iterator[Step]:
+    """Yield the rounds of pairs or of :class:`sf2el.streams.Round`.
+
+    >>> for step in steps_of([({"a": 1}, 0), ({"a": 2}, 1)], delay=1, mask=None, label_rate=None, seed=0):
+    ...     print(step.truth, step.told, step.late)
+    0 None ()
+    1 None (({'a': 1}, 0),)
+    """
+    revealed = _revealed(mask, label_rate, seed)
+    waiting: deque[tuple[Row, Any]] = deque()
+    for index, item in enumerate(stream):
+        if isinstance(item, Round):
+            if delay or mask is not None or label_rate is not None:
+                raise ValueError(
+                    "These rounds say themselves which labels come when; build the stream with the "
+                    "label_rate and label_delay you want, and pass neither here."
+                )
+            yield Step(item.index, item.x, item.truth, item.y, _late_rows(stream, item), True)
+            continue
+        x, y = item
+        truth = None if isinstance(y, float) and y != y else y
+        told = truth if revealed(index) else None
+        if not delay:
+            yield Step(index, x, truth, told, (), False)
+            continue
+        waiting.append((x, told))
+        due = waiting.popleft() if len(waiting) > delay else None
+        late = () if due is None or due[1] is None else (due,)
+        yield Step(index, x, truth, None, late, False)
+
+
+def _revealed(mask: Mask, label_rate: float | None, seed: int) -> Callable[[int], bool]:
+    if label_rate is not None:
+        draw, rate = Random(seed).random, label_rate
+        return lambda _: draw() < rate
+    if mask is None:
+        return lambda _: True
+    if callable(mask):
+        return mask
+    entries = iter(mask)
+
+    def entry(index: int) -> bool:
+        try:
+            return bool(next(entries))
+        except StopIteration:
+            raise ValueError(f"The mask ends at round {index}, before the stream does.") from None
+
+    return entry
+
+
+def _late_rows(stream: Any, item: Round) -> tuple[tuple[Row, Any], ...]:
+    if not item.late:
+        return ()
+    if not hasattr(stream, "row"):
+        raise ValueError(
+            "Late labels need their rows: pass the EvolvingStream itself, not an iterator of it."
+        )
+    return tuple((stream.row(index), label) for index, label in item.late)
+
+
+class Learning:
+    """Calls ``learn_one`` with what the model can take."""
+
+    def __init__(self, model: Any, unlabelled: bool | None = None) -> None:
+        parameters = inspect.signature(model.learn_one).parameters
+        self._takes_late = "late" in parameters
+        label = list(parameters.values())[1] if len(parameters) > 1 else None
+        # A river pipeline has y=None for its unsupervised parts, yet a supervised end cannot take it.
+        supervised = getattr(model, "_supervised", False) and not self._takes_late
+        optional = label is not None and label.default is None and not supervised
+        self._takes_none = optional if unlabelled is None else unlabelled
+        self._learn = model.learn_one
+        self.told = 0
+        """Labels that the model was told."""
+
+    def learn(self, step: Step) -> None:
+        """Learn a round's row, then the labels that arrive with it."""
+        if step.told is not None:
+            self._learn(step.x, step.told)
+            self.told += 1
+        elif self._takes_none:
+            self._learn(step.x, None)
+        for x, label in step.late:
+            if self._takes_late:
+                self._learn(x, label, late=True)
+            else:
+                self._learn(x, label)
+            self.told += 1

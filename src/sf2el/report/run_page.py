@@ -1,0 +1,263 @@
+"""The page of a run: which features came when, how well it went, who was followed, and the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from sf2el.report.page import Block, Column, Facts, Figure, Page, Section, Table, Text
+from sf2el.report.run_figures import lines, presence
+from sf2el.running.history import History, Point
+
+MOST_MARKS = 12
+MOST_CURVES = 6
+CHANGES = ("overlap", "swap")
+
+
+def run_page(
+    summary: dict[str, Any],
+    history: History,
+    *,
+    budget: int | None,
+    version: str,
+    backend: str,
+    seconds: float,
+) -> Page:
+    """Return the page.
+
+    Parameters
+    ----------
+    summary
+        What summary.json has.
+    history
+        The run's points.
+    budget
+        Bytes the model may use; None where it has a fixed buffer.
+    version, backend, seconds
+        For the footer.
+    """
+    rows = summary["rows"]
+    marks = [event["row"] for event in summary["events"] if event["text"].startswith(CHANGES)][:MOST_MARKS]
+    sections = [
+        _features(summary, history),
+        _quality(summary, marks),
+        _followed(history.points, rows, marks),
+        _risk(history.points, rows, marks),
+        _memory(summary, history.points, budget, marks),
+        _events(summary),
+    ]
+    share = summary["labelled"] / rows
+    regression = summary["settings"]["regression"]
+    told = "numbers" if regression else "labels"
+    lead = f"""{rows:,} rows with {len(history.presence)} features were predicted one by one and then learned.
+        {share:.0%} of them came with the {"number to predict" if regression else "right label"}; the scores
+        below compare each prediction with what the model was told only afterwards."""
+    if not summary["labelled"]:
+        lead = f"{rows:,} rows were predicted one by one; none of them came with {told}."
+    if summary["empty_rows"]:
+        lead += f""" {summary["empty_rows"]:,} rows had no observed feature: they have no prediction, which
+            counts as an error where their label is known, and nothing was learned from them."""
+    return Page(
+        f"{PurePath(summary['data']).name}: a run",
+        lead,
+        [section for section in sections if section is not None],
+        [
+            f"sf2el {version}, {backend} backend; {seconds:.1f} s for the rows. Rows are counted from 0.",
+            "predictions.csv has a line for each row; summary.json has the numbers of this page.",
+            f"Settings: {_shown(summary['settings'])}.",
+        ],
+        _facts(summary, budget),
+    )
+
+
+def _facts(summary: dict[str, Any], budget: int | None) -> Facts:
+    metrics, facts = summary["metrics"], []
+    names = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced accuracy: all labels count alike",
+        "mae": "mean absolute error",
+        "rmse": "root mean square error",
+    }
+    for name, what in names.items():
+        if metrics.get(name) is not None:
+            value = metrics[name]
+            facts.append((f"{value:.1%}" if "accuracy" in name else f"{value:.4g}", what))
+    if summary.get("largest_class"):
+        facts.append((f"{summary['largest_class']:.1%}", "is what always the commonest label would get"))
+    of = f"of {budget:,} bytes" if budget else "bytes"
+    facts.append((f"{summary['most_bytes']:,}", f"{of} used at most"))
+    return Facts(facts)
+
+
+def _features(summary: dict[str, Any], history: History) -> Section:
+    caption = """Which feature was observed when: features down in order of appearance, rows across; pale
+        where it was observed in some rows only. Look for blocks that end where others begin: there the
+        sensors were replaced."""
+    drawn = presence(
+        history.shares(),
+        rows=summary["rows"],
+        stride=history.stride,
+        description="which features were observed in which rows",
+    )
+    text = f"The model met {_count(summary['spaces'], 'feature space')}"
+    text += ", one after another." if summary["spaces"] > 1 else "."
+    return Section("Which features came when", [Text(text), Figure([drawn], caption)])
+
+
+def _quality(summary: dict[str, Any], marks: Sequence[int]) -> Section | None:
+    windows = summary["windows"]
+    if not windows:
+        return None
+    regression = summary["settings"]["regression"]
+    names = ("mae", "rmse") if regression else ("accuracy", "balanced_accuracy")
+    curves = {
+        name.replace("_", " ") if not regression else name.upper(): [
+            ((part["start"] + part["stop"]) / 2, part["metrics"][name])
+            for part in windows
+            if part["metrics"][name] is not None
+        ]
+        for name in names
+    }
+    values = [value for curve in curves.values() for _, value in curve]
+    low, high = (0.0, _top(values)) if regression else (max(0.0, 0.9 * min(values) - 0.05), 1.0)
+    level = None
+    if not regression and summary["largest_class"]:
+        level = ("commonest label", summary["largest_class"])
+        low = min(low, max(0.0, summary["largest_class"] - 0.05))
+    caption = f"""{_capital(" and ".join(curves))} over consecutive stretches of the run, each with at least
+        {min(part["scored"] for part in windows)} labelled rows; every row was predicted before it was
+        learned. {_dotted(marks)}"""
+    drawn = lines(
+        curves,
+        rows=summary["rows"],
+        y=(low, high),
+        show=_number if regression else _percent,
+        description=f"{' and '.join(curves)} along the run",
+        marks=marks,
+        level=level,
+    )
+    return Section("How well it went", [Figure([drawn], caption), _metrics(summary)])
+
+
+def _metrics(summary: dict[str, Any]) -> Table:
+    known = {name: value for name, value in summary["metrics"].items() if value is not None}
+    shown = [[name.replace("_", " "), f"{value:.4f}"] for name, value in known.items()]
+    caption = f"Over all {summary['labelled']:,} labelled rows."
+    if "auc" in known:
+        caption += " The area under the ROC curve (auc) is over 2000 bins of the predicted probability."
+    return Table(caption, [Column("metric", number=False), Column("value")], shown)
+
+
+def _followed(points: Sequence[Point], rows: int, marks: Sequence[int]) -> Section | None:
+    curves = _curves(points, "weights")
+    if not points or len(curves) < 2:
+        return None
+    caption = f"""Weight of the learners of the current features and of those on recovered ones: the
+        prediction follows whoever has done better. {_dotted(marks)}"""
+    drawn = lines(
+        curves,
+        rows=rows,
+        y=(0.0, 1.0),
+        show=lambda value: f"{value:.1f}",
+        description="weights of the learners along the run",
+        marks=marks,
+    )
+    return Section("Who is followed", [Figure([drawn], caption)])
+
+
+def _risk(points: Sequence[Point], rows: int, marks: Sequence[int]) -> Section | None:
+    curves = _curves(points, "risk")
+    values = sorted(value for curve in curves.values() for _, value in curve)
+    if not values:
+        return None
+    usual = values[int(0.98 * (len(values) - 1))]
+    more = len({name for point in points for name in point.risk}) - len(curves)
+    omitted = f" {more} more are left out." if more > 0 else ""
+    caption = f"""Average risk of each learner in the feature space of the time: what learning tries to make
+        small. The largest values of the first rows may leave the frame.{omitted} {_dotted(marks)}"""
+    drawn = lines(
+        curves,
+        rows=rows,
+        y=(min(0.0, values[0]), _top([usual])),
+        show=_number,
+        description="average risk of each learner along the run",
+        marks=marks,
+    )
+    return Section("Risk", [Figure([drawn], caption)])
+
+
+def _memory(
+    summary: dict[str, Any], points: Sequence[Point], budget: int | None, marks: Sequence[int]
+) -> Section | None:
+    if not points:
+        return None
+    curve = [(float(point.rows), point.nbytes / 1024) for point in points]
+    held = "with a fixed number of rows kept"
+    if budget is not None:
+        held = f"{'never above' if summary['most_bytes'] <= budget else 'ABOVE'} the budget of {budget:,}"
+    caption = f"""Bytes of everything the model keeps: at most {summary["most_bytes"]:,}, {held}.
+        {_dotted(marks)}"""
+    top = max([value for _, value in curve] + ([budget / 1024] if budget else []))
+    drawn = lines(
+        {"used": curve},
+        rows=summary["rows"],
+        y=(0.0, 1.08 * top),
+        show=lambda value: f"{value:g} KiB",
+        description="bytes used along the run",
+        marks=marks,
+        level=("budget", budget / 1024) if budget else None,
+    )
+    return Section("Memory", [Figure([drawn], caption)])
+
+
+def _events(summary: dict[str, Any]) -> Section | None:
+    events = summary["events"]
+    if not events:
+        return None
+    left_out = summary["events_total"] - len(events)
+    caption = f"What happened to the features and to the memory: {_count(summary['events_total'], 'event')}"
+    caption += f", of which {left_out} between the first and the last are not shown." if left_out else "."
+    body = [[f"{event['row']:,}", event["text"]] for event in events]
+    blocks: list[Block] = [Table(caption, [Column("row"), Column("event", number=False)], body)]
+    return Section("What happened", blocks)
+
+
+def _curves(points: Sequence[Point], what: str) -> dict[str, list[tuple[float, float]]]:
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for point in points:
+        for name, value in getattr(point, what).items():
+            if value == value and (name in curves or len(curves) < MOST_CURVES):
+                curves.setdefault(name, []).append((float(point.rows), value))
+    return curves
+
+
+def _dotted(marks: Sequence[int]) -> str:
+    return "Dotted lines: features began to overlap, or were swapped." if marks else ""
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    """Return settings to read, without those that are off."""
+    kept = {name: value for name, value in settings.items() if value or name == "seed"}
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in kept.items())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _top(values: Sequence[float]) -> float:
+    top = max(values)
+    return 1.08 * top if top > 0.0 else 1.0
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

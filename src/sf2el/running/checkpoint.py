@@ -1,0 +1,92 @@
+"""A run in one file, so that it can go on: the model, the place in the data, and all that was summed up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf2el.atomic import write_bytes
+from sf2el.sources import Place
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run was.
+
+    Attributes
+    ----------
+    row
+        Rows done.
+    place
+        Where the block of the next row begins.
+    written
+        Bytes of predictions.csv.
+    settings
+        What the run was told; a resumed one must be told the same.
+    tallies
+        The sums of everything that the summary and the report show.
+    model
+        The model's bytes.
+    """
+
+    row: int
+    place: Place
+    written: int
+    settings: dict[str, Any]
+    tallies: dict[str, Any]
+    model: bytes
+
+    def write(self, path: Path) -> None:
+        """Write the checkpoint as a safetensors file, whole or not at all."""
+        from safetensors.numpy import save
+
+        content = {
+            "format": FORMAT,
+            "row": self.row,
+            "place": asdict(self.place),
+            "written": self.written,
+            "settings": self.settings,
+            "tallies": self.tallies,
+        }
+        text = json.dumps(content, separators=(",", ":"))
+        tensors = {"model": np.frombuffer(self.model, dtype=np.uint8)}
+        write_bytes(path, bytes(save(tensors, metadata={"sf2el-run": text})))
+
+    def check(self, settings: dict[str, Any]) -> None:
+        """Refuse settings that differ from those of the run."""
+        for name, value in settings.items():
+            if self.settings.get(name) != value:
+                option = {"buffer": "--paper and --buffer"}.get(name, "--" + name.replace("_", "-"))
+                raise ValueError(
+                    f"The checkpoint was made with {option} {self.settings.get(name)!r}, not {value!r}; "
+                    "resume with the settings it was made with."
+                )
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Return the checkpoint of a file; ValueError where it is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    data = path.read_bytes()
+    try:
+        length = int.from_bytes(data[:8], "little")
+        content = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["sf2el-run"])
+        if content["format"] != FORMAT:
+            raise ValueError(f"it has format {content['format']!r}, and this version reads {FORMAT}")
+        return Checkpoint(
+            int(content["row"]),
+            Place(**content["place"]),
+            int(content["written"]),
+            dict(content["settings"]),
+            dict(content["tallies"]),
+            load(data)["model"].tobytes(),
+        )
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a checkpoint of sf2el run: {error or 'it is damaged'}.") from None

@@ -1,0 +1,210 @@
+"""The run itself: blocks of rows through a model, predictions to a file, checkpoints now and then."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el.running.checkpoint import Checkpoint
+from sf2el.running.predictions import PredictionsFile
+from sf2el.running.settings import RunSettings
+from sf2el.running.tallies import Tallies
+from sf2el.sources import Block, Place, Source
+
+Advance = Callable[[int], None]
+
+RECENT = 1024
+
+
+class Run:
+    """A model that predicts and then learns every row of a source.
+
+    The outcome depends on data and settings alone, not on how the data are cut into blocks or how often the
+    run was interrupted. Memory does not grow with the rows.
+
+    Parameters
+    ----------
+    settings
+        What decides the outcome.
+    source
+        The data.
+    predictions
+        The file to write.
+    checkpoint
+        Where to go on; None begins with the first row.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        source: Source,
+        predictions: Path,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.settings, self.source = settings, source
+        self.place = Place(kind=settings.kind)
+        self.waiting: deque[tuple[dict[str, float], Any]] = deque()
+        """Rows whose labels arrive later, with these labels."""
+        self.recent: deque[int] = deque(maxlen=RECENT)
+        """The data's rows that the model was given last: where its events were."""
+        if checkpoint is None:
+            self.model = settings.new_model()
+            self.tallies = Tallies(regression=settings.regression)
+            self.file = PredictionsFile(predictions)
+        else:
+            checkpoint.check(settings.to_dict())
+            self.model = settings.read_model(checkpoint.model)
+            self.place = checkpoint.place
+            state = checkpoint.tallies
+            self.tallies = Tallies.from_state(state, regression=settings.regression)
+            self.waiting.extend((row, label) for row, label in state["waiting"])
+            self.recent.extend(state["recent"])
+            self.file = PredictionsFile(predictions, checkpoint.written)
+
+    def go(
+        self,
+        *,
+        limit: int | None = None,
+        every: int | None = None,
+        save: Path | None = None,
+        advance: Advance,
+    ) -> None:
+        """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows."""
+        due = self.tallies.rows
+        try:
+            if save is not None:
+                self.checkpoint().write(save)
+            for block in self._rest():
+                start = 0
+                while start < len(block.labels):
+                    if limit is not None and self.tallies.rows >= limit:
+                        return
+                    stop = self._end(start, len(block.labels), limit)
+                    self._piece(block, start, stop)
+                    start = stop
+                    if save is not None and every is not None and self.tallies.rows - due >= every:
+                        due = self.tallies.rows
+                        self.checkpoint().write(save)
+                advance(self.tallies.rows)
+        finally:
+            self.file.flush()
+            self.file.close()
+            self.source.close()
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the run is."""
+        self.file.flush()
+        return self.last_checkpoint()
+
+    def last_checkpoint(self) -> Checkpoint:
+        """Return where the run is, all predictions being on the disk."""
+        return Checkpoint(
+            self.tallies.rows,
+            self.place,
+            self.file.length,
+            self.settings.to_dict(),
+            self.tallies.state()
+            | {"waiting": [[row, label] for row, label in self.waiting], "recent": list(self.recent)},
+            self.model.to_bytes(),
+        )
+
+    def _rest(self) -> Iterator[Block]:
+        """Yield the blocks that are left, the first one without the rows that are done."""
+        for block in self.source.blocks(self.place):
+            self.place = block.place
+            skip = self.tallies.rows - block.first
+            if skip >= len(block.labels):
+                continue
+            if skip:
+                # The place stays the block's: reading can go on only there.
+                block = replace(block, rows=block.rows[skip:], labels=block.labels[skip:])
+            yield block
+
+    def _end(self, start: int, length: int, limit: int | None) -> int:
+        """Return where the next piece ends: no point of the history and no late label inside it."""
+        most = min(length - start, self.tallies.history.room)
+        if limit is not None:
+            most = min(most, limit - self.tallies.rows)
+        if self.settings.delay:
+            missing = self.settings.delay - len(self.waiting)
+            for place in range(max(0, missing), most):
+                if place - missing >= len(self.waiting):
+                    return start + min(most, place)  # the label is of this very piece: look again then
+                if self.waiting[place - missing][1] is not None:
+                    return start + place + 1
+        return start + most
+
+    def _piece(self, block: Block, start: int, stop: int) -> None:
+        rows, labels = block.rows[start:stop], block.labels[start:stop]
+        observed = ~np.isnan(rows)
+        there: npt.NDArray[np.bool_] = np.asarray(observed.any(axis=1))
+        tallies = self.tallies
+        first = tallies.rows
+        try:
+            kept_labels = labels if there.all() else [labels[place] for place in np.flatnonzero(there)]
+            said = self._said(rows[there], block.names, kept_labels)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.source.name}, rows {first} to {first + len(rows) - 1}: {error}"
+            ) from error
+        predictions, probabilities, spaces, followed = _spread(said, there, max(0, tallies.spaces - 1))
+        self.file.add(first, predictions, probabilities.tolist(), spaces, followed)
+        tallies.empty += int(len(there) - there.sum())
+        tallies.followed.update(name for name in followed if name)
+        history = tallies.history
+        history.observe(block.names, observed.sum(axis=0), len(rows))
+        tallies.add(labels, predictions, probabilities, spaces)
+        if self.settings.delay:
+            self._late(block.names, rows, labels)
+        self.recent.extend((first + np.flatnonzero(there)).tolist())
+        if history.rows % history.stride == 0:
+            # Only at such rows, never where a block happens to end: a small model remembers few events, and
+            # which of them are met must not depend on how the data were cut.
+            history.tell(self.model, self.row_of)
+            history.note(self.model)
+
+    def row_of(self, row: int) -> int:
+        """Return the data's row of one of the model's, which is given no empty rows."""
+        back = self.tallies.rows - self.tallies.empty - row
+        return self.recent[-back] if 0 < back <= len(self.recent) else row + self.tallies.empty
+
+    def _said(self, rows: npt.NDArray[np.float64], names: tuple[str, ...], labels: list[Any]) -> Any:
+        if not len(rows):
+            return None
+        y = None if self.settings.delay else labels
+        return self.model.run_many(np.ascontiguousarray(rows), y, features=names)
+
+    def _late(self, names: tuple[str, ...], rows: npt.NDArray[np.float64], labels: list[Any]) -> None:
+        """Learn the labels that have arrived, of rows that were learned without."""
+        for values, label in zip(rows.tolist(), labels, strict=True):
+            x = {} if label is None else {n: v for n, v in zip(names, values, strict=True) if v == v}
+            self.waiting.append((x, label if x else None))
+            if len(self.waiting) > self.settings.delay:
+                row, late = self.waiting.popleft()
+                if late is not None:
+                    self.model.learn_one(row, late, late=True)
+
+
+def _spread(
+    said: Any, there: npt.NDArray[np.bool_], space: int
+) -> tuple[list[Any], npt.NDArray[np.float64], list[int], list[str]]:
+    """Return predictions, probabilities, spaces and who was followed, with nothing for the empty rows."""
+    if said is not None and there.all():
+        names = said.roles
+        followed = [names[place] for place in said.followed.tolist()]
+        return said.prediction.tolist(), said.probability, said.space.tolist(), followed
+    predictions: list[Any] = [None] * len(there)
+    probabilities = np.full(len(there), np.nan)
+    spaces, followed = [space] * len(there), [""] * len(there)
+    for place, index in enumerate(np.flatnonzero(there).tolist()):
+        predictions[index] = said.prediction[place]
+        probabilities[index] = said.probability[place]
+        spaces[index] = space = int(said.space[place])
+        followed[index] = said.roles[said.followed[place]]
+    return predictions, probabilities, spaces, followed

@@ -1,0 +1,143 @@
+"""What happened along a run, in a bounded number of points: features, weights, risk, bytes, events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+STRIDE = 128
+"""Rows between two points, at first: it doubles whenever there are too many points."""
+MOST_POINTS = 128
+MOST_FEATURES = 500
+MOST_EVENTS = 200
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """The model after ``rows`` rows."""
+
+    rows: int
+    nbytes: int
+    weights: dict[str, float]
+    risk: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event of the model: the row of the data, and what it was."""
+
+    row: int
+    text: str
+
+
+class History:
+    """Points along a run and, between them, how often each feature was observed.
+
+    Memory O(points x features), at most 128 x 500, however long the run is.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.observe(("a", "b"), np.array([128, 6]), 128)
+    >>> history.rows, history.room, history.shares()["b"]
+    (128, 128, [0.046875])
+    """
+
+    def __init__(self) -> None:
+        self.stride = STRIDE
+        self.rows = 0
+        self.points: list[Point] = []
+        self.most_bytes = 0
+        self.presence: dict[str, Ints] = {}
+        """Counts by stretch of the features, of the first ``MOST_FEATURES`` of them."""
+        self.events: list[Happening] = []
+        self.events_total = 0
+
+    @property
+    def room(self) -> int:
+        """Rows until the next point."""
+        return self.stride - self.rows % self.stride
+
+    def observe(self, names: Sequence[str], counts: Ints, rows: int) -> None:
+        """Count how often features were observed in the next rows, no more than ``room``."""
+        place = self.rows // self.stride
+        if place == MOST_POINTS:
+            self._double()
+            place = self.rows // self.stride
+        for name, count in zip(names, counts.tolist(), strict=True):
+            if not count:
+                continue
+            kept = self.presence.get(name)
+            if kept is None:
+                if len(self.presence) >= MOST_FEATURES:
+                    continue
+                kept = self.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
+            kept[place] += count
+        self.rows += rows
+
+    def note(self, model: Any) -> None:
+        """Add a point: how the model stands now."""
+        nbytes = int(model.memory_usage())
+        self.most_bytes = max(self.most_bytes, nbytes)
+        self.points.append(Point(self.rows, nbytes, model.weights(), model.risk()))
+
+    def tell(self, model: Any, row_of: Any) -> None:
+        """Take over the model's new events; ``row_of`` turns its rows into those of the data."""
+        told = model.events()
+        new = min(told.total - self.events_total, len(told.last))
+        if new:
+            self.events += [Happening(row_of(event.row), event.text) for event in told.last[-new:]]
+            # The beginning and the end of a long story tell most.
+            half = MOST_EVENTS // 2
+            if len(self.events) > MOST_EVENTS:
+                self.events = self.events[:half] + self.events[-half:]
+        self.events_total = told.total
+
+    def shares(self) -> dict[str, list[float]]:
+        """Return each feature's share of rows in which it was observed, by stretch of ``stride`` rows."""
+        places = -(-self.rows // self.stride)
+        lengths = np.full(places, self.stride)
+        if self.rows % self.stride:
+            lengths[-1] = self.rows % self.stride
+        return {name: (counts[:places] / lengths).tolist() for name, counts in self.presence.items()}
+
+    def _double(self) -> None:
+        self.stride *= 2
+        self.points = [point for point in self.points if point.rows % self.stride == 0]
+        for name, counts in self.presence.items():
+            joined = np.zeros_like(counts)
+            joined[: MOST_POINTS // 2] = counts.reshape(-1, 2).sum(axis=1)
+            self.presence[name] = joined
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        places = -(-self.rows // self.stride)
+        return {
+            "stride": self.stride,
+            "rows": self.rows,
+            "points": [[point.rows, point.nbytes, point.weights, point.risk] for point in self.points],
+            "most_bytes": self.most_bytes,
+            "presence": {name: counts[:places].tolist() for name, counts in self.presence.items()},
+            "events": [asdict(event) for event in self.events],
+            "events_total": self.events_total,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return the history of a ``state``."""
+        history = cls()
+        history.stride, history.rows = int(state["stride"]), int(state["rows"])
+        history.points = [Point(*point) for point in state["points"]]
+        history.most_bytes = int(state["most_bytes"])
+        for name, counts in state["presence"].items():
+            history.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
+            history.presence[name][: len(counts)] = counts
+        history.events = [Happening(**event) for event in state["events"]]
+        history.events_total = int(state["events_total"])
+        return history

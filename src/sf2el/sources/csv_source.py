@@ -1,0 +1,142 @@
+"""CSV files and pipes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import BinaryIO
+
+from sf2el.sources.block import Block, DataError, Place, fingerprint, listed
+from sf2el.sources.chunks import Chunks
+from sf2el.sources.csv_exact import Cells, Layout, decode, read_exactly
+from sf2el.sources.csv_fast import read_by_polars, read_by_splitting
+from sf2el.sources.labels import BadLabel, LabelReader
+
+POLARS_FROM = 1 << 23
+"""Bytes read before polars is imported: that takes as long as reading so much without it."""
+POLARS_SIZE = 1 << 20
+
+
+class CsvSource:
+    """Rows of a CSV file with a header line; an empty cell means not observed.
+
+    Parameters
+    ----------
+    file
+        Opened for bytes.
+    name
+        What errors call it.
+    label
+        The label's column.
+    ignore
+        Columns to leave out.
+    labels
+        How label cells are read.
+    size
+        Bytes in all, where known.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        label: str,
+        *,
+        ignore: Sequence[str],
+        labels: LabelReader,
+        size: int | None,
+    ) -> None:
+        self.name, self.size, self.done = name, size, 0
+        self._labels = labels
+        self._chunks = Chunks(file, name, quoted=True)
+        self._layout = layout_of(self._chunks.first_line(), name, label, ignore)
+        self.columns = tuple(self._layout.columns[place] for place in self._layout.features)
+        self._polars = find_spec("polars") is not None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._chunks.file.close()
+
+    def blocks(self, start: Place | None = None) -> Iterator[Block]:
+        """Yield blocks, from a place that an earlier block had, or from the first row."""
+        chunks, row = self._chunks, 0
+        if start is not None and start.offset:
+            chunks.skip(start.offset, start.line)
+            row, self._labels.kind = start.row, start.kind
+            if fingerprint(chunks.tail) != start.tail:
+                raise DataError(f"{self.name} is not what was read before; resume with the same data.")
+        for chunk, offset, line, tail in chunks:
+            place = Place(row, line, offset, self._labels.kind, fingerprint(tail))
+            cells = self._read(chunk, offset, line)
+            self.done = chunks.offset
+            try:
+                labels = self._labels.read(cells.labels)
+            except BadLabel as bad:
+                cells = cells if cells.lines else read_exactly(chunk, self._layout, line)
+                assert cells.lines is not None
+                where = f"line {cells.lines[bad.index]}, column {self._layout.columns[self._layout.label]!r}"
+                cells.error = DataError(f"{self.name}, {where}: {bad.reason}.")
+                cells.rows = cells.rows[: bad.index]
+                labels = self._labels.read(cells.labels[: bad.index])
+            if labels:
+                yield Block(self.columns, cells.rows, labels, place)
+            row += len(labels)
+            if cells.error is not None:
+                raise cells.error
+        if not row:
+            raise DataError(f"{self.name} has a header but no rows.")
+
+    def _read(self, chunk: bytes, offset: int, line: int) -> Cells:
+        found = None
+        if self._polars and offset >= POLARS_FROM:
+            self._chunks.size = POLARS_SIZE
+            found = read_by_polars(chunk, self._layout)
+        else:
+            found = read_by_splitting(chunk, self._layout)
+        return found or read_exactly(chunk, self._layout, line)
+
+
+def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> Layout:
+    """Return the columns that a header line names.
+
+    >>> layout_of(b"x;y;z\\n", "a.csv", "z", ["x"])
+    Layout(name='a.csv', columns=('x', 'y', 'z'), label=2, features=(1,), delimiter=';')
+    """
+    if header.startswith(b"\x1f\x8b"):
+        raise DataError(f"{name} is compressed; unpack it, or pipe it: zcat {name} | sf2el run - ...")
+    text = decode(header, name, 1).removeprefix("\ufeff").rstrip("\r\n")
+    if not text.strip():
+        raise DataError(f"{name} is empty; it needs a header line and rows.")
+    delimiter = next((mark for mark in ",;\t|" if mark in text), ",")
+    columns = tuple(cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter)))
+    seen: set[str] = set()
+    for place, column in enumerate(columns):
+        if column in seen:
+            raise DataError(f"{name}: the header has two columns {column!r}; rename one of them.")
+        if not column and column not in ignore:
+            raise DataError(
+                f"{name}: column {place + 1} of the header has no name; name it, or leave it out with "
+                "--ignore ''."
+            )
+        seen.add(column)
+    for wanted in (label, *ignore):
+        if wanted not in seen:
+            hint = "; its first line must name the columns" if all(map(_is_number, columns[:-1])) else ""
+            raise DataError(f"{name} has no column {wanted!r}; its columns are {listed(columns)}{hint}.")
+    if label in ignore:
+        raise DataError(f"The column {label!r} cannot be both the label and ignored.")
+    left_out = {label, *ignore}
+    features = tuple(place for place, column in enumerate(columns) if column not in left_out)
+    if not features:
+        raise DataError(f"{name} has no column beside the label and those left out; it needs a feature.")
+    return Layout(name, columns, columns.index(label), features, delimiter)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

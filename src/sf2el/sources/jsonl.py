@@ -1,0 +1,165 @@
+"""JSON lines: one object a line, whose keys may differ from row to row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from math import nan
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from sf2el.sources.block import (
+    LARGEST,
+    Block,
+    DataError,
+    Floats,
+    Label,
+    Place,
+    fingerprint,
+    listed,
+    shorten,
+)
+from sf2el.sources.chunks import Chunks
+from sf2el.sources.csv_exact import decode
+from sf2el.sources.labels import BadLabel, LabelReader
+
+
+class JsonlSource:
+    """Rows as JSON objects, one a line; a key that is absent or null means not observed."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        label: str,
+        *,
+        ignore: Sequence[str],
+        labels: LabelReader,
+        size: int | None,
+    ) -> None:
+        self.name, self.size, self.done = name, size, 0
+        self._label, self._ignore, self._labels = label, frozenset(ignore), labels
+        self._chunks = Chunks(file, name, quoted=False)
+        self._keys: dict[str, None] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._chunks.file.close()
+
+    def blocks(self, start: Place | None = None) -> Iterator[Block]:
+        """Yield blocks, from a place that an earlier block had, or from the first row."""
+        chunks, row = self._chunks, 0
+        if start is not None and start.offset:
+            chunks.skip(start.offset, start.line)
+            row, self._labels.kind = start.row, start.kind
+            if fingerprint(chunks.tail) != start.tail:
+                raise DataError(f"{self.name} is not what was read before; resume with the same data.")
+        for chunk, offset, line, tail in chunks:
+            place = Place(row, line, offset, self._labels.kind, fingerprint(tail))
+            objects, lines, error = self._objects(chunk, line)
+            self.done = chunks.offset
+            labels: list[Label | None] = []
+            try:
+                labels = self._read_labels(objects)
+            except BadLabel as bad:
+                error = DataError(f"{self.name}, line {lines[bad.index]}: {bad.reason}.")
+                objects = objects[: bad.index]
+                labels = self._read_labels(objects)
+            rows, names, wrong = self._values(objects, lines)
+            error = wrong or error
+            if len(rows):
+                yield Block(names, rows, labels[: len(rows)], place)
+            row += len(rows)
+            if error is not None:
+                raise error
+        if not row:
+            raise DataError(f"{self.name} is empty; it needs one JSON object a line.")
+        if self._labels.kind is None:
+            keys = listed(tuple(self._keys))
+            raise DataError(f"{self.name}: no row has a label {self._label!r}; the keys are {keys}.")
+
+    def _objects(self, chunk: bytes, line: int) -> tuple[list[dict[str, Any]], list[int], DataError | None]:
+        """Return a block's objects, their lines, and the error that ended it."""
+        objects: list[dict[str, Any]] = []
+        lines: list[int] = []
+        for at, raw in enumerate(chunk.split(b"\n"), start=line):
+            if not raw.strip():
+                continue
+            try:
+                found = json.loads(decode(raw, self.name, at).removeprefix("\ufeff"))
+            except json.JSONDecodeError as error:
+                reason = f"this is not JSON ({error.msg.lower()} at character {error.pos + 1})"
+                return objects, lines, DataError(f"{self.name}, line {at}: {reason}; mend the line.")
+            except RecursionError:
+                return objects, lines, DataError(f"{self.name}, line {at}: this is nested too deeply.")
+            except DataError as error:
+                return objects, lines, error
+            if not isinstance(found, dict):
+                what = "an array" if isinstance(found, list) else "a bare value"
+                reason = f'this is {what}; every line must be an object such as {{"a": 1.5, "label": 1}}'
+                return objects, lines, DataError(f"{self.name}, line {at}: {reason}.")
+            objects.append(found)
+            lines.append(at)
+        return objects, lines, None
+
+    def _read_labels(self, objects: list[dict[str, Any]]) -> list[Label | None]:
+        found = [row.get(self._label) for row in objects]
+        if all(type(label) is str or label is None for label in found):
+            return self._labels.read(found)
+        labels: list[Label | None] = []
+        for index, label in enumerate(found):
+            if not isinstance(label, (str, int, float, type(None))):
+                raise BadLabel(index, f"the label {shorten(str(label))} is neither text nor a number")
+            try:
+                labels += (
+                    self._labels.read([label]) if isinstance(label, str) else self._labels.numbers([label])
+                )
+            except BadLabel as bad:
+                raise BadLabel(index, bad.reason) from None
+        return labels
+
+    def _values(
+        self, objects: list[dict[str, Any]], lines: list[int]
+    ) -> tuple[Floats, tuple[str, ...], DataError | None]:
+        """Return the objects' values with NaN for absent keys, up to the first that is no number."""
+        union: dict[str, None] = {}
+        for found in objects:
+            union |= dict.fromkeys(found)
+        if len(self._keys) < 1000:
+            self._keys |= union
+        names = tuple(key for key in union if key != self._label and key not in self._ignore)
+        rows = np.empty((len(objects), len(names)))
+        for column, key in enumerate(names):
+            values = [found.get(key) for found in objects]
+            try:
+                if any(type(value) is str for value in values):
+                    raise TypeError
+                rows[:, column] = [nan if value is None else value for value in values]
+                if np.any(np.abs(rows[:, column]) > LARGEST):
+                    raise TypeError
+            except (TypeError, ValueError, OverflowError):
+                return self._cut(objects, lines)
+        return rows, names, None
+
+    def _cut(
+        self, objects: list[dict[str, Any]], lines: list[int]
+    ) -> tuple[Floats, tuple[str, ...], DataError | None]:
+        """Find the first value that is no number; return the rows before it, and the error."""
+        for index, found in enumerate(objects):
+            for key, value in found.items():
+                if key == self._label or key in self._ignore or value is None:
+                    continue
+                number = isinstance(value, (int, float))
+                if number and (value != value or abs(value) <= LARGEST):
+                    continue
+                advice = (
+                    "is not within -1e100 to 1e100; clip it, or leave the key out"
+                    if number
+                    else f"is not a number; leave the key out, or all of them with --ignore {key}"
+                )
+                where = f"{self.name}, line {lines[index]}, key {key!r}"
+                error = DataError(f"{where}: {shorten(str(value))} {advice}.")
+                rows, names, _ = self._values(objects[:index], lines)
+                return rows, names, error
+        raise AssertionError("every value is a number")

@@ -1,0 +1,336 @@
+"""Prequential evaluation: metrics against scikit-learn's, masks and delays, windows, river's models."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sf2el import evaluate
+from sf2el.evaluate import BINS, Counts, Errors, Probabilities, Windows, prequential
+from sf2el.streams import evolve
+
+metrics = pytest.importorskip("sklearn.metrics")
+
+LABELS = st.sampled_from(["a", "b", "c"])
+rounds = st.lists(st.tuples(LABELS, LABELS | st.none()), min_size=1, max_size=60)
+numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+
+
+class Recorder:
+    """A model that predicts what it is told to, and writes down what it learns."""
+
+    def __init__(self, predictions=None):
+        self.predictions, self.calls, self.asked = iter(predictions or ()), [], 0
+
+    def predict_one(self, x):
+        self.asked += 1
+        return next(self.predictions, None)
+
+    def learn_one(self, x, y=None, *, late=False):
+        self.calls.append((x["t"], y, late))
+
+
+class Supervised(Recorder):
+    def learn_one(self, x, y):
+        self.calls.append((x["t"], y, False))
+
+
+def pairs(labels):
+    return [({"t": t}, y) for t, y in enumerate(labels)]
+
+
+def same(ours, theirs):
+    return (math.isnan(ours) and math.isnan(theirs)) or ours == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+
+
+# ---- metrics
+
+
+@given(rounds)
+def test_counts_are_scikit_learns(found):
+    counts = Counts()
+    for truth, said in found:
+        counts.add(truth, said)
+    truth, said = [t for t, _ in found], [p or "none" for _, p in found]
+    ours = counts.metrics()
+    assert same(ours["accuracy"], metrics.accuracy_score(truth, said))
+    recalls = metrics.recall_score(truth, said, labels=sorted(set(truth)), average=None, zero_division=0)
+    assert same(ours["balanced_accuracy"], float(np.mean(recalls)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert same(ours["kappa"], metrics.cohen_kappa_score(truth, said))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, BINS)), min_size=2, max_size=80))
+def test_two_labels_auc_and_log_loss_are_scikit_learns(found):
+    truth = [int(positive) for positive, _ in found]
+    p = [(place + 0.5) / BINS if place < BINS else 1.0 for _, place in found]
+    scores = Probabilities()
+    for t, value in zip(truth, p, strict=True):
+        scores.add(t, {1: value, 0: 1.0 - value})
+    if len(set(truth)) == 2:
+        binned = [min(int(value * BINS), BINS - 1) for value in p]
+        if truth[0] == 1:
+            assert same(scores.metrics()["auc"], metrics.roc_auc_score(truth, binned))
+        assert scores.metrics()["auc"] == pytest.approx(
+            metrics.roc_auc_score(truth, p), abs=2e-3 + 0.5 / len(p)
+        )
+    eps = np.clip(np.array([value if t else 1 - value for t, value in zip(truth, p, strict=True)]), 1e-15, 1)
+    assert scores.metrics()["log_loss"] == pytest.approx(float(np.mean(-np.log(eps))))
+
+
+def test_three_labels_auc_is_the_mean_of_one_against_the_rest():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 400)
+    p = rng.dirichlet(np.ones(3), 400) + 0.5 * np.eye(3)[truth]
+    p /= p.sum(axis=1, keepdims=True)
+    scores = Probabilities()
+    for t, row in zip(truth.tolist(), p.tolist(), strict=True):
+        scores.add(t, dict(enumerate(row)))
+    wanted = metrics.roc_auc_score(truth, p, multi_class="ovr", average="macro")
+    assert scores.metrics()["auc"] == pytest.approx(wanted, abs=1e-3)
+
+
+def test_a_label_that_appears_late_had_probability_zero_before():
+    scores = Probabilities()
+    for truth, said in [
+        ("a", {}),
+        ("a", {"a": 1.0}),
+        ("b", {"a": 0.2, "b": 0.8}),
+        ("c", {"b": 0.4, "c": 0.6}),
+    ]:
+        scores.add(truth, said)
+    assert all(histogram.sum() == 4 for histogram in scores.histograms.values())
+    assert scores.metrics()["log_loss"] == pytest.approx(-np.mean(np.log([1e-15, 1.0, 0.8, 0.6])))
+
+
+def test_predicted_probabilities_of_two_labels_count_like_full_ones():
+    rng = np.random.default_rng(1)
+    truth = ["y" if value else "n" for value in rng.random(500) < 0.4]
+    p = rng.random(500)
+    whole, predicted = Probabilities(), Probabilities()
+    for t, value in zip(truth, p.tolist(), strict=True):
+        whole.add(t, {"y": value, "n": 1 - value})
+    said = ["y" if value >= 0.5 else "n" for value in p]
+    predicted.add_predicted(truth[:77], said[:77], np.maximum(p, 1 - p)[:77])
+    predicted.add_predicted(truth[77:], said[77:], np.maximum(p, 1 - p)[77:])
+    assert predicted.metrics() == pytest.approx(whole.metrics(), abs=1e-3)
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=60), st.integers(0, 60))
+def test_errors_are_scikit_learns_and_merge(found, cut):
+    truth, said = [t for t, _ in found], [p for _, p in found]
+    errors, rest = Errors(), Errors()
+    errors.add_many(truth[:cut], said[:cut])
+    rest.add_many(truth[cut:], said[cut:])
+    errors.merge(rest)
+    ours = errors.metrics()
+    assert ours["mae"] == pytest.approx(metrics.mean_absolute_error(truth, said), rel=1e-6, abs=1e-9)
+    assert ours["rmse"] == pytest.approx(np.sqrt(metrics.mean_squared_error(truth, said)), rel=1e-6, abs=1e-9)
+    if np.std(truth) > 1e-2 * (1.0 + np.abs(truth).max()):
+        assert ours["r2"] == pytest.approx(metrics.r2_score(truth, said), rel=1e-4, abs=1e-6)
+
+
+@given(st.lists(numbers, min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=4))
+def test_sums_do_not_depend_on_how_rounds_are_cut(truth, cuts):
+    one, many = Errors(), Errors()
+    said = [value * 0.9 + 1 for value in truth]
+    one.add_many(truth, said)
+    edges = [0, *sorted(min(cut, len(truth)) for cut in cuts), len(truth)]
+    for start, stop in pairwise(edges):
+        many.add_many(truth[start:stop], said[start:stop])
+    assert one.state() == many.state()
+
+
+def test_states_survive_json():
+    counts, errors, scores = Counts(), Errors(), Probabilities()
+    counts.add_many(["a", 1, "b"], [None, 1, "a"])
+    errors.add_many([1.1, 2.2], [None, 0.1])
+    scores.add("a", {"a": 0.3, "b": 0.7})
+    assert Counts.from_state(json.loads(json.dumps(counts.state()))).pairs == counts.pairs
+    assert Errors.from_state(json.loads(json.dumps(errors.state()))).state() == errors.state()
+    assert Probabilities.from_state(json.loads(json.dumps(scores.state()))).metrics() == scores.metrics()
+    assert errors.unpredicted == 1
+
+
+# ---- windows
+
+
+def test_windows_are_bounded_and_cover_everything():
+    windows = Windows(Counts, 3, most=10)
+    for t in range(1000):
+        one = Counts()
+        one.add(t % 2, 1)
+        windows.add(one, 1)
+    parts = windows.parts()
+    assert len(parts) <= 10
+    assert [part.start for part in parts][1:] == [part.stop for part in parts][:-1]
+    assert (parts[0].start, parts[-1].stop, sum(part.scored for part in parts)) == (0, 1000, 1000)
+    assert len(windows.moving()) <= 10
+
+
+@given(st.integers(1, 50), st.integers(1, 400))
+def test_windows_hold_their_own_rounds(length, total):
+    windows = Windows(Counts, length, most=8)
+    right = [t * 7919 % 13 > 4 for t in range(total)]
+    for value in right:
+        one = Counts()
+        one.add(1, int(value))
+        windows.add(one, 1)
+    for part in [*windows.parts(), *windows.moving()]:
+        assert part.metrics["accuracy"] == pytest.approx(np.mean(right[part.start : part.stop]))
+        assert part.scored == part.stop - part.start
+
+
+# ---- what is learned when
+
+
+def test_pairs_are_predicted_first_and_learned_then():
+    model = Recorder(["a", "b", "b"])
+    found = prequential(model, pairs(["a", "a", "b"]), metrics=["accuracy"])
+    assert found.metrics == {"accuracy": pytest.approx(2 / 3)}
+    assert model.calls == [(0, "a", False), (1, "a", False), (2, "b", False)]
+    assert (found.rounds, found.scored, found.labelled) == (3, 3, 3)
+
+
+def test_delayed_labels_come_late_after_the_row_was_learned_unlabelled():
+    model = Recorder()
+    found = prequential(model, pairs("abcd"), delay=2, mask=[True, False, True, True])
+    assert model.calls == [
+        (0, None, False),
+        (1, None, False),
+        (2, None, False),
+        (0, "a", True),
+        (3, None, False),
+    ]
+    assert found.labelled == 1
+
+
+def test_a_model_without_unlabelled_rows_learns_late_labels_as_rows():
+    model = Supervised()
+    prequential(model, pairs("abcd"), delay=1, mask=lambda t: t != 1)
+    assert model.calls == [(0, "a", False), (2, "c", False)]
+    assert model.asked == 4
+
+
+def test_label_rate_is_drawn_by_the_seed():
+    def told(seed, rate=0.3):
+        model = Recorder()
+        prequential(model, pairs(["a"] * 500), label_rate=rate, seed=seed)
+        return [y is not None for _, y, _ in model.calls]
+
+    assert told(1) == told(1) != told(2)
+    assert 100 < sum(told(1)) < 200
+    assert sum(told(1, 0.0)) == 0 and sum(told(1, 1.0)) == 500
+
+
+def test_unknown_truth_is_not_scored():
+    found = prequential(Recorder(["a"] * 4), pairs(["a", None, float("nan"), "b"]))
+    assert (found.scored, found.labelled, found.metrics["accuracy"]) == (2, 2, 0.5)
+
+
+def test_rounds_of_evolve_bring_their_own_labels_late_ones_included():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    stream = evolve((X, X[:, 0] > 0), seed=3, label_rate=0.5, label_delay=4, overlap=5)
+
+    class Model(Recorder):
+        def learn_one(self, x, y=None, *, late=False):
+            self.calls.append((x, y, late))
+
+    model = Model()
+    found = prequential(model, stream)
+    late = [(x, y) for x, y, is_late in model.calls if is_late]
+    due = [t for t in range(56) if stream.labelled[t]]
+    assert late == [(stream.row(t), bool(stream.y[t])) for t in due]
+    assert [(part.start, part.stop) for part in found.periods] == [(0, 25), (25, 30), (30, 60)]
+    with pytest.raises(ValueError, match="build the stream with"):
+        prequential(Model(), stream, delay=2)
+
+
+def test_periods_by_function_and_by_features():
+    stream = [({"t": t} | ({"u": 1.0} if t >= 4 else {}), "a") for t in range(10)]
+    by_features = prequential(Recorder(["a"] * 10), stream, periods="features")
+    assert [(p.label, p.start, p.stop) for p in by_features.periods] == [
+        ("1 feature: t", 0, 4),
+        ("2 features: t, u", 4, 10),
+    ]
+    by_function = prequential(Recorder(["a"] * 10), stream, periods=lambda t, x: t // 5)
+    assert [(p.label, p.stop, p.metrics["accuracy"]) for p in by_function.periods] == [
+        ("0", 5, 1.0),
+        ("1", 10, 1.0),
+    ]
+    many = prequential(Recorder(), pairs(["a"] * 3000), periods=lambda t, x: t)
+    assert len(many.periods) == 1001
+    assert (many.periods[-1].label, many.periods[-1].stop) == ("all later periods", 3000)
+
+
+def test_result_is_json_and_deterministic():
+    def result():
+        rng = np.random.default_rng(0)
+        said = rng.choice(["a", "b"], 1234).tolist()
+        return prequential(Recorder(said), pairs(rng.choice(["a", "b"], 1234).tolist()), window=100)
+
+    found = json.loads(json.dumps(result().to_dict(), allow_nan=False))
+    assert found == json.loads(json.dumps(result().to_dict()))
+    assert len(found["windows"]) == 13 and len(found["moving"]) == 123
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metrics": ["precision"]}, "'precision' is not a metric"),
+        ({"metrics": ["mae", "auc"]}, "together"),
+        ({"window": 0}, "window"),
+        ({"delay": -1}, "delay"),
+        ({"label_rate": 1.5}, "label_rate"),
+        ({"mask": [True]}, "mask ends at round 1"),
+        ({"mask": [True, True], "label_rate": 0.5}, "either"),
+        ({"periods": "months"}, "periods"),
+    ],
+)
+def test_wrong_options_are_a_sentence(options, said):
+    with pytest.raises(ValueError, match=said):
+        prequential(Recorder(), pairs("ab"), **options)
+
+
+def test_empty_stream_is_a_sentence():
+    with pytest.raises(ValueError, match="no rounds"):
+        prequential(Recorder(), [])
+
+
+# ---- river's models
+
+
+def test_river_classifier_and_pipeline_are_evaluated():
+    river = pytest.importorskip("river")
+    from river import linear_model, preprocessing
+
+    assert river
+    rng = np.random.default_rng(0)
+    stream = [({"a": a, "b": b}, bool(a + b > 0)) for a, b in rng.normal(size=(600, 2)).tolist()]
+    for model in (
+        linear_model.LogisticRegression(),
+        preprocessing.StandardScaler() | linear_model.LogisticRegression(),
+    ):
+        found = prequential(model, stream, label_rate=0.5, delay=3, window=200)
+        assert found.metrics["accuracy"] > 0.85
+        assert found.metrics["auc"] > 0.95
+        assert set(found.metrics) == set(evaluate.CLASSIFICATION)
+
+
+def test_river_regressor_gets_errors():
+    pytest.importorskip("river")
+    from river import linear_model
+
+    stream = [({"a": a}, 3.0 * a) for a in np.random.default_rng(0).normal(size=400).tolist()]
+    found = prequential(linear_model.LinearRegression(), stream, label_rate=0.9)
+    assert set(found.metrics) == set(evaluate.REGRESSION)
+    assert found.windows[-1].metrics["rmse"] < 2.0
