@@ -35,7 +35,7 @@ def evolve(
     label_rate: float = 0.3,
     label_delay: int = 0,
 ) -> EvolvingStream:
-    """Return a stream S1 -> S2 -> ... in which the features change ``cycles`` times.
+    """Return a stream of spaces S1, S2 and so on, in which the features change ``cycles`` times.
 
     S1 is the data's own (old) space and S2 its new one, if it has one. Every other space is S1 times a fresh
     random matrix. Order, label mask, matrices and noise each have a random generator of their own, so that

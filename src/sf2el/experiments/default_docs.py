@@ -1,0 +1,54 @@
+"""Puts the study's numbers into a page of the documentation, so that none of them is typed by hand.
+
+    python -m sf2el.experiments.default_docs results/reproduce/default/default.json docs/default.md
+
+A page marks the places: what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` is replaced by
+the block of that name of :mod:`sf2el.experiments.default_tables`. All other text stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sf2el.atomic import write_text
+from sf2el.experiments.default_tables import BLOCKS
+
+PLACE = re.compile(r"<!-- generated: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def filled(page: str, content: Mapping[str, Any]) -> str:
+    """Return a page with its marked places filled from the study's data.
+
+    >>> content = {"protocol": {"missing": {}}}
+    >>> print(filled("Look:\\n<!-- generated: left-out -->\\nold\\n<!-- end -->", content))
+    Look:
+    <!-- generated: left-out -->
+    <BLANKLINE>
+    Nothing was left out.
+    <BLANKLINE>
+    <!-- end -->
+    """
+
+    def block(place: re.Match[str]) -> str:
+        name = place["name"]
+        if name not in BLOCKS:
+            raise ValueError(f"There is no block {name!r}; choose from {', '.join(BLOCKS)}.")
+        return f"<!-- generated: {name} -->\n\n{BLOCKS[name](content)}\n\n<!-- end -->"
+
+    return PLACE.sub(block, page)
+
+
+def main() -> None:
+    """Fill a page in place: the study's JSON, then the page."""
+    source, page = map(Path, sys.argv[1:3])
+    content = json.loads(source.read_text(encoding="utf-8"))
+    write_text(page, filled(page.read_text(encoding="utf-8"), content))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Figures of the study of the default model, from its plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sf2el.experiments.default_design import KIB
+from sf2el.experiments.default_study import CEILING, FESL, FESL_BY_RATE, OTHERS, OURS, PAPER
+from sf2el.experiments.default_tables import mean_of
+from sf2el.experiments.figures import (
+    COLUMN,
+    DASHED,
+    DOTTED,
+    FAINT,
+    INK,
+    LOOKS,
+    Look,
+    column_axes,
+    house_style,
+    legend_above,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Content = Mapping[str, Any]
+
+METHOD_LOOKS: dict[str, Look] = {
+    OURS: Look(LOOKS["SF2EL"].color, "o"),
+    PAPER: Look("#0072B2", "s"),
+    FESL: Look("#D55E00", "^"),
+    FESL_BY_RATE: Look("#E69F00", "^", DOTTED),
+    "river logistic": Look("#00805E", "v", DASHED),
+    "river forest": Look("#66C2A5", "D", DASHED),
+    "river kNN": Look("#56B4E9", "P", DASHED),
+    CEILING: Look("#555555", "x", DOTTED),
+}
+RATE_COLORS = ("#2B1055", LOOKS["SF2EL"].color, "#B8527F", "#DD8A5B", "#C9A227")
+"""From all labels to few of them."""
+MISSED = "#C0141E"
+
+
+def by_label_rate(content: Content, dataset: str) -> Figure:
+    """Draw accuracy by label rate: the model, every other, and what was asked for."""
+    rates = sorted(content["protocol"]["label_rates"])
+    with column_axes(3.6) as (figure, axes):
+        axes.set(xlabel="label rate", ylabel="accuracy", xscale="log")
+        axes.set_title(dataset, loc="left", fontsize=8.5, fontweight="bold")
+        for method in (OURS, *OTHERS):
+            means = {rate: mean_of(content, dataset, rate, method) for rate in rates}
+            points = {rate: mean for rate, mean in means.items() if mean is not None}
+            look, bold = METHOD_LOOKS[method], method == OURS
+            if points:
+                axes.plot(
+                    list(points),
+                    list(points.values()),
+                    color=look.color,
+                    linestyle=look.dashes,
+                    marker=look.marker,
+                    markersize=5.5 if bold else 4.2,
+                    linewidth=2.4 if bold else 1.1,
+                    zorder=4 if bold else 3,
+                    label="SF2EL, the default" if bold else method,
+                )
+        asked = [row for row in content["targets"] if row["dataset"] == dataset]
+        if asked:
+            axes.plot(
+                [row["label_rate"] for row in asked],
+                [row["asked"] for row in asked],
+                linestyle="none",
+                marker="_",
+                markersize=13,
+                markeredgewidth=1.6,
+                color="black",
+                zorder=5,
+                label="asked for",
+            )
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        axes.minorticks_off()
+        axes.set_ylim(top=min(axes.get_ylim()[1], 1.015))
+        legend_above(figure, columns=2)
+        return figure
+
+
+def by_budget(content: Content, dataset: str) -> Figure:
+    """Draw the model's accuracy by its budget, a curve a label rate."""
+    rates = content["protocol"]["label_rates"]
+    with column_axes(2.9) as (figure, axes):
+        axes.set(xlabel="budget (KiB)", ylabel="accuracy", xscale="log")
+        axes.set_title(dataset, loc="left", fontsize=8.5, fontweight="bold")
+        cells = [c for c in content["cells"] if c["method"] == OURS and c["dataset"] == dataset]
+        for place, rate in enumerate(rates):
+            own = [cell for cell in cells if cell["label_rate"] == rate]
+            axes.plot(
+                [cell["budget"] // KIB for cell in own],
+                [cell["accuracy"]["mean"] for cell in own],
+                color=RATE_COLORS[place % len(RATE_COLORS)],
+                marker="osD^v"[place % 5],
+                label=f"label rate {rate:g}",
+            )
+        sizes = sorted({cell["budget"] // KIB for cell in cells})
+        axes.set_xticks(sizes, [f"{size}" for size in sizes])
+        axes.minorticks_off()
+        axes.set_ylim(top=min(axes.get_ylim()[1], 1.015))
+        legend_above(figure, columns=2)
+        return figure
+
+
+def against_best(content: Content) -> Figure:
+    """Draw the paired differences to the best other with their intervals, a line a dataset and label rate."""
+    rows = content["against_best"]
+    with house_style() as matplotlib:
+        figure: Figure = matplotlib.figure.Figure(figsize=(COLUMN, 1.1 + 0.19 * len(rows)))
+        axes: Axes = figure.subplots()
+        names, places, at = [], [], 0.0
+        for before, row in zip([None, *rows], rows, strict=False):
+            if before and before["dataset"] != row["dataset"]:
+                at += 0.7
+            color = INK if row["holds"] else MISSED
+            if row["low"] is not None:
+                axes.plot([row["low"], row["high"]], [at, at], color=color, linewidth=1.2)
+            axes.plot(row["mean"], at, "o" if row["holds"] else "X", color=color, markersize=5)
+            first = not before or before["dataset"] != row["dataset"]
+            names.append(f"{row['dataset']}  {row['label_rate']:g}" if first else f"{row['label_rate']:g}")
+            places.append(at)
+            at += 1.0
+        axes.axvline(0.0, color=FAINT, linewidth=0.9)
+        limits = sorted({row["limit"] for row in rows})
+        for limit in limits:
+            axes.axvline(limit, color=FAINT, linewidth=0.9, linestyle=":" if limit == max(limits) else "--")
+        axes.set_yticks(places, names)
+        axes.set(xlabel="difference in accuracy to the best other", ylim=(at - 0.3, -0.7))
+        axes.locator_params(axis="x", nbins=5)
+        _limit_range(axes, rows)
+        axes.tick_params(axis="y", length=0)
+        axes.plot([], [], "o-", color=INK, markersize=5, linewidth=1.2, label="within the limit")
+        axes.plot([], [], "X-", color=MISSED, markersize=5, linewidth=1.2, label="not within it")
+        legend_above(figure, columns=2)
+        return figure
+
+
+def _limit_range(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Let the means decide the range: the interval of a few runs may be wider than all that is to be seen."""
+    means = [row["mean"] for row in rows]
+    room = 0.6 * max(0.02, max(means) - min(means))
+    low, high = axes.get_xlim()
+    axes.set_xlim(max(low, min(means) - room), min(high, max(means) + room))
+
+
+def forgetting(content: Content, stream: str) -> Figure:
+    """Draw the gain from forgetting over not forgetting, a curve a label rate."""
+    rows = [row for row in content["drift"] if row["stream"] == stream]
+    values = sorted({row["forget"] for row in rows})
+    gains = [row["gain"]["mean"] for row in content["drift"]]
+    with column_axes(2.95) as (figure, axes):
+        axes.set(xlabel="forget", ylabel="gain in accuracy")
+        axes.set_title(stream, loc="left", fontsize=8.5, fontweight="bold")
+        axes.axhline(0.0, color=FAINT, linewidth=0.9)
+        rates = list(dict.fromkeys(row["label_rate"] for row in rows))
+        for place, rate in enumerate(rates):
+            own = [row for row in rows if row["label_rate"] == rate]
+            shift = 0.08 * (place - (len(rates) - 1) / 2)
+            axes.errorbar(
+                [values.index(row["forget"]) + shift for row in own],
+                [row["gain"]["mean"] for row in own],
+                yerr=[_half(row["gain"]) for row in own],
+                color=RATE_COLORS[2 * place % len(RATE_COLORS)],
+                marker="osD"[place % 3],
+                capsize=2.5,
+                elinewidth=1.0,
+                label=f"label rate {rate:g}",
+            )
+        axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        # One scale for all streams, so that what is won on one can be held against what is lost on another.
+        room = 0.15 * (max(gains) - min(gains)) + 0.005
+        axes.set_ylim(min(gains) - room, max(gains) + room)
+        legend_above(figure, columns=2)
+        return figure
+
+
+def _half(gain: Mapping[str, float | None]) -> float:
+    """Return half the width of an interval; a single run has none."""
+    return 0.0 if gain["high"] is None or gain["mean"] is None else gain["high"] - gain["mean"]
+
+
+def drawings(content: Content) -> dict[str, Figure]:
+    """Return all figures by name."""
+    datasets = list(dict.fromkeys(cell["dataset"] for cell in content["cells"]))
+    streams = list(dict.fromkeys(row["stream"] for row in content["drift"]))
+    return {
+        "against-best": against_best(content),
+        **{f"rates-{name}": by_label_rate(content, name) for name in datasets},
+        **{f"budgets-{name}": by_budget(content, name) for name in datasets},
+        **{f"drift-{name}": forgetting(content, name) for name in streams},
+    }

@@ -1,0 +1,188 @@
+"""Runs the units of the study in processes, keeps each as a file, and goes on where it was interrupted.
+
+Processes, not threads: river's learners and FESL-c are Python, which threads would run one after the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from functools import cache
+from importlib.util import find_spec
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from typing import Any
+
+import sf2el
+from sf2el.atomic import write_text
+from sf2el.datasets import Dataset
+from sf2el.experiments.declared import settings_file
+from sf2el.experiments.default_baselines import RIVER, version_of
+from sf2el.experiments.default_design import Design
+from sf2el.experiments.default_units import Outcome, Unit, run_unit
+
+Results = dict[Unit, dict[str, Outcome]]
+
+
+class Store:
+    """Finished units as files of a folder, named by what they were computed from: data, settings and code."""
+
+    def __init__(self, folder: Path, design: Design, datasets: Mapping[str, Dataset]) -> None:
+        self._folder = folder
+        self._design = design
+        self._digests = {name: _data_digest(dataset) for name, dataset in datasets.items()}
+
+    def get(self, unit: Unit) -> dict[str, Outcome] | None:
+        """Return a finished unit's outcomes, None where there are none that can be used."""
+        try:
+            outcomes: dict[str, Outcome] = json.loads(self._path(unit).read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return outcomes
+
+    def put(self, unit: Unit, outcomes: dict[str, Outcome]) -> None:
+        """Keep a finished unit; a file is there whole or not at all."""
+        write_text(self._path(unit), json.dumps(outcomes))
+
+    def _path(self, unit: Unit) -> Path:
+        basis = {
+            "unit": asdict(unit),
+            "settings": _settings(unit, self._design),
+            "overlap": self._design.overlap,
+            "data": self._digests.get(unit.dataset, ""),
+            "code": _code(unit.kind),
+        }
+        digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]
+        name = f"{unit.dataset}-p{unit.label_rate:g}-s{unit.seed}-{digest}.json"
+        return self._folder / unit.kind.replace(" ", "-") / name
+
+
+def _settings(unit: Unit, design: Design) -> Any:
+    """Return the declared values on which a unit depends."""
+    if unit.kind == "default":
+        return design.budgets
+    if unit.kind == "paper":
+        best = settings_file(design.reading)
+        return [best["switches"], best["datasets"][unit.dataset], design.buffer]
+    if unit.kind == "fesl":
+        rate = design.label_rates.index(unit.label_rate)
+        return [design.fesl[unit.dataset], design.fesl_by_rate[unit.dataset][rate]]
+    if unit.kind == "refit":
+        return design.refit_growth
+    if unit.kind == "drift":
+        return [asdict(design.drift), design.budget]
+    return None
+
+
+@cache
+def _code(kind: str) -> str:
+    """Return a digest of the code that a kind runs, or its package's version with what calls it.
+
+    Not the version of sf2el alone: a model that changed must not be reported by what it reached before.
+    """
+    here, root = Path(__file__).parent, Path(sf2el.__file__).parent
+    files = [here / "default_units.py", *sorted((root / "streams").glob("*.py"))]
+    packages = []
+    if kind in ("default", "paper", "drift"):
+        files += sorted(root.glob("*.py")) + sorted((root / "_core").rglob("*.py"))
+        files += [here / "drift.py"] if kind == "drift" else []
+        core = find_spec("sf2el._core._native")
+        files += [Path(core.origin)] if core and core.origin else []
+        packages.append(os.environ.get("SF2EL_BACKEND", ""))
+    elif kind == "fesl":
+        files.append(here / "fesl.py")
+    else:
+        files.append(here / "default_baselines.py")
+        packages.append(version_of("river" if kind in RIVER else "scikit-learn") or "")
+    digest = hashlib.sha256(json.dumps(packages).encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _data_digest(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for array in (dataset.old, dataset.new, dataset.y):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def run_units(
+    units: Sequence[Unit],
+    datasets: Mapping[str, Dataset],
+    design: Design,
+    *,
+    jobs: int = 1,
+    store: Store | None = None,
+    advance: Callable[[int], None] = lambda steps: None,
+) -> Results:
+    """Run units in ``jobs`` processes (1: in this one); the results do not depend on how many there are.
+
+    Units that ``store`` has are not computed again.
+    """
+    results: Results = {}
+    for unit in units:
+        kept = store.get(unit) if store else None
+        if kept is not None:
+            results[unit] = kept
+            advance(1)
+
+    def done(unit: Unit, outcomes: dict[str, Outcome]) -> None:
+        results[unit] = outcomes
+        if store:
+            store.put(unit, outcomes)
+        advance(1)
+
+    waiting = [unit for unit in units if unit not in results]
+    if jobs == 1 or len(waiting) <= 1:
+        for unit in waiting:
+            done(unit, run_unit(unit, datasets.get(unit.dataset), design))
+    else:
+        _run_in_processes(waiting, datasets, design, min(jobs, len(waiting)), done)
+    return {unit: results[unit] for unit in sorted(units)}
+
+
+def _run_in_processes(
+    units: Sequence[Unit],
+    datasets: Mapping[str, Dataset],
+    design: Design,
+    jobs: int,
+    done: Callable[[Unit, dict[str, Outcome]], None],
+) -> None:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (dict(datasets), design))
+    try:
+        futures = {pool.submit(_work, unit): unit for unit in units}
+        for future in as_completed(futures):
+            done(futures[future], future.result())
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_given: tuple[dict[str, Dataset], Design]
+"""What a worker process runs units on; set once, when it begins."""
+
+
+def _begin(datasets: dict[str, Dataset], design: Design) -> None:
+    global _given
+    _given = (datasets, design)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the command was killed: a pool alone would leave it waiting for ever."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _work(unit: Unit) -> dict[str, Outcome]:
+    datasets, design = _given
+    return run_unit(unit, datasets.get(unit.dataset), design)
