@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*)
 
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test lint docs bench soak clean
 
 demo: .venv/installed
 	$(BIN)/sf2el demo --out results/demo
@@ -16,15 +16,23 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 bench: .venv/bench
 	$(BIN)/python benchmarks/run_all.py
 	$(BIN)/python benchmarks/many_models.py
+	$(BIN)/python benchmarks/run_speed.py
+	$(BIN)/python benchmarks/scenarios.py
 
 soak: .venv/installed
 	$(BIN)/python benchmarks/soak_budget.py
+	$(BIN)/python benchmarks/soak_budget.py --kind paper
+	$(BIN)/python benchmarks/soak_files.py
+	$(BIN)/python benchmarks/soak_run.py
 
 clean:
-	rm -rf .venv build results
+	rm -rf .venv build results docs/_build docs/auto_gallery
 
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -34,4 +42,8 @@ clean:
 
 .venv/bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@

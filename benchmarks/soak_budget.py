@@ -6,10 +6,11 @@ import argparse
 import sys
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from sf2el import SF2EL
+from sf2el import RBF, SF2EL
 
 ROUNDS = 1_000_000
 MOST_FEATURES = 12
@@ -33,14 +34,23 @@ class Tally:
     worst: str = ""
 
 
+def make(kind: str, **more: Any) -> SF2EL:
+    """Return a model within a budget: the default, or the published learner."""
+    if kind == "default":
+        return SF2EL(**more)
+    given = {"scaled": True, "restart": False, "on_skip": "project", "loss": "hinge", "kernel": RBF(2.5)}
+    return SF2EL.paper(graph_width=7.5, step=2.0, **(given | more))
+
+
 class Walk:
     """One model led through random spaces and budgets."""
 
-    def __init__(self, seed: int, backend: str | None) -> None:
+    def __init__(self, seed: int, backend: str | None, kind: str) -> None:
         self.rng = np.random.default_rng(seed)
         self.tally = Tally()
         self.budget = 16 * 1024
-        self.model = SF2EL(budget=self.budget, seed=seed, backend=backend)
+        self.model = make(kind, budget=self.budget, seed=seed, backend=backend)
+        self.labels = 2 if kind == "paper" else 4
         self.tally.budgets.append(self.budget)
         self.current = self.new_space()
         self.upcoming: list[str] | None = None
@@ -59,6 +69,8 @@ class Walk:
         names, arrival = self.current, ""
         if chance > 0.85 and self.tally.rounds:
             names, arrival = self.change_features()
+        elif chance > 0.8 and self.tally.rounds:
+            self.flicker(names)
         length = int(self.rng.integers(1, LONGEST_BLOCK + 1))
         if arrival == "overlap":
             length = min(length, 40)
@@ -79,6 +91,20 @@ class Walk:
             return self.current + self.new_space(), "overlap"
         return self.new_space(), "swap"
 
+    def flicker(self, names: list[str]) -> None:
+        """Learn rows with gaps and keys that nobody asked for, and a late label."""
+        for t in range(6):
+            kept = [name for name in names if self.rng.random() < 0.7] or names[:1]
+            row = {name: float(self.rng.normal()) for name in kept} | {f"typo{t}": 1.0}
+            try:
+                self.model.learn_one(row)
+                self.model.learn_one(row, 0, late=True)
+            except ValueError as error:
+                if "budget" not in str(error):
+                    raise
+                self.tally.refusals += 1
+            self.check("flicker")
+
     def change_budget(self) -> None:
         """Draw another budget: mostly small, for without kept matrices a row costs O(b^2) kernels."""
         top = LARGE if self.rng.random() < 0.1 else SMALL
@@ -95,7 +121,8 @@ class Walk:
     def learn(self, names: list[str], length: int) -> bool:
         """Learn a block, in one call or row by row; return whether its features were taken."""
         rows = self.rng.normal(size=(length, len(names))) * 10.0 ** self.rng.integers(-3, 4)
-        labels = [int(row.sum() > 0) if self.rng.random() < 0.3 else None for row in rows]
+        known = 2 if self.tally.rounds < ROUNDS // 10 else self.labels
+        labels = [abs(int(row.sum())) % known if self.rng.random() < 0.3 else None for row in rows]
         try:
             if self.rng.random() < ONE_BY_ONE:
                 for row, label in zip(rows.tolist(), labels, strict=True):
@@ -129,8 +156,9 @@ def main() -> int:
     parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", choices=["native", "numpy"])
+    parser.add_argument("--kind", choices=["default", "paper"], default="default")
     given = parser.parse_args()
-    walk = Walk(given.seed, given.backend)
+    walk = Walk(given.seed, given.backend, given.kind)
     start = perf_counter()
     while walk.tally.rounds < given.rounds:
         walk.step()

@@ -7,7 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hostile import paper, rows
+
+from sf2el import RBF, SF2EL, Linear
+from sf2el._core import native_available
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "embedded.cpp"
@@ -86,3 +91,115 @@ def test_the_core_alone_compiles_without_a_warning(compiler: str, standard: str,
         compiler, standard, *WARNINGS, "-Wshadow", "-O1", "-c", str(source), "-o", str(tmp_path / "o")
     )
     assert (tmp_path / "o").stat().st_size > 0
+
+
+# -- a saved model, read without Python
+
+READER = ROOT / "examples" / "read_model.cpp"
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("reader") / "read_model"
+    compile_with(COMPILERS[0], *WARNINGS, "-Wshadow", "-O2", str(READER), "-o", str(program))
+    return program
+
+
+def read_by(program: Path, path: Path, lines: list[str]) -> list[list[float]]:
+    text = "\n".join(lines)
+    done = subprocess.run(
+        [str(program), str(path)], input=text, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return [[float(value) for value in line.split(",")] for line in done.stdout.splitlines()]
+
+
+SAVED = {
+    "bank": (lambda: SF2EL(budget="16KiB"), 45, 2),
+    "bank, swapped": (lambda: SF2EL(budget="16KiB"), 94, 2),
+    "bank, all of it": (lambda: SF2EL(budget="64KiB"), 94, 2),
+    "bank, in doubt": (lambda: SF2EL(budget="6KiB"), 77, 2),
+    "bank, no room": (lambda: SF2EL(budget=720), 90, 2),
+    "bank, forgets": (lambda: SF2EL(budget="16KiB", forget=0.01), 100, 2),
+    "bank, three labels": (lambda: SF2EL(budget="16KiB"), 100, 3),
+    "paper": (lambda: paper(budget="4KiB"), 45, 2),
+    "paper, swapped": (lambda: paper(budget="4KiB"), 90, 2),
+    "paper, matrices": (lambda: paper(budget="64KiB"), 90, 2),
+    "paper, fixed": (lambda: SF2EL.paper(buffer_size=20, label_rate=0.3), 90, 2),
+    "paper, sum": (lambda: SF2EL.paper(buffer_size=9, kernel=RBF(0.5) + Linear(), eta=0.1), 90, 2),
+}
+
+
+@pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path, monkeypatch):
+    monkeypatch.setenv("SF2EL_BACKEND", "native")
+    make, count, kinds = SAVED[name]
+    model = make()
+    for x, y in rows(kinds)[:count]:
+        model.learn_one(x, y)
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    names = model._stage.current.names
+    rng = np.random.default_rng(5)
+    probes = rng.normal(size=(60, len(names))).tolist()
+    lines = [",".join(map(repr, row)) for row in probes]
+    expected = [np.atleast_1d(model._output_one(dict(zip(names, row, strict=True)))) for row in probes]
+    told = read_by(reader, path, lines)
+    np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-6)
+    # Then every row is learned after it was predicted, a third of them without a label; until the map is
+    # fitted anew, which is left to Python.
+    probes = probes[: max(1, min(len(probes), model._refit_at - model._rows_seen))]
+    assert len(probes) > 8
+    labels = [None if rng.random() < 0.34 else int(rng.integers(kinds)) for _ in probes]
+    lines = [f"{line},{'' if y is None else y}" for line, y in zip(lines, labels, strict=False)]
+    expected = []
+    for row, label in zip(probes, labels, strict=True):
+        x = dict(zip(names, row, strict=True))
+        expected.append(np.atleast_1d(model._output_one(x)))
+        model.learn_one(x, label)
+    told = read_by(reader, path, lines)
+    np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-6)
+    assert not np.allclose(told[-1], told[0])
+
+
+def test_the_reader_is_tried_on_every_kind_of_expert():
+    names: set[str] = set()
+    for name in ("bank", "bank, all of it", "bank, no room"):
+        make, count, kinds = SAVED[name]
+        model = make()
+        for x, y in rows(kinds)[:count]:
+            model.learn_one(x, y)
+        names |= set(model._stage.names())
+    kinds_of_experts = {name.split()[-1] for name in names}
+    assert kinds_of_experts == {"rbf", "linear", "paper", "logistic"}
+    assert {"recovered paper", "current paper"} < names
+    assert any(name.startswith("current white") for name in names)
+
+
+@pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+@pytest.mark.parametrize("make", [lambda: SF2EL(budget="16KiB"), lambda: paper(budget="4KiB")])
+def test_a_model_saved_while_features_change_is_asked_as_if_they_stayed(make, reader, tmp_path):
+    model = make()
+    for x, y in rows(2)[:57]:
+        model.learn_one(x, y)
+    stage = model._stage
+    assert stage.overlap is not None and stage.upcoming is not None
+    model.save(tmp_path / "model.safetensors")
+    names = stage.current.names
+    probes = np.random.default_rng(5).normal(size=(20, len(names))).tolist()
+    expected = [[model._output_one(dict(zip(names, row, strict=True)))] for row in probes]
+    told = read_by(reader, tmp_path / "model.safetensors", [",".join(map(repr, row)) for row in probes])
+    np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 40, b"\xff" * 64])
+def test_the_reader_says_in_one_sentence_what_it_cannot_read(content, reader, tmp_path):
+    path = tmp_path / "model.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    done = subprocess.run(
+        [str(reader), str(path)], input="", check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1

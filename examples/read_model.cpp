@@ -1,0 +1,779 @@
+// A saved model on a device: read the file, predict rows, go on learning. No Python.
+//
+//   c++ -std=c++17 -O2 -ffp-contract=off -Wall -Wextra -Wno-psabi -Inative examples/read_model.cpp -o read_model
+//   ./read_model model.safetensors < rows.csv
+//
+// Python trains and saves (`model.save("model.safetensors")`), this program reads
+// what SF2EL(budget=...) or SF2EL.paper(...) saved: the current features' experts,
+// those of the vanished features with the map that recovers them, and the weights
+// of all. Rows come in as CSV, values in the order of the names that it prints to
+// stderr, one score a row goes out (for three labels or more, a probability each).
+// A row with one value more, a label or nothing, is learned after it was predicted.
+//
+// What it leaves to Python: features that appear or vanish, rows with gaps (a row
+// here has all the current features), and fitting the default's map and views anew,
+// which Python does whenever the rows since the old features vanished have doubled.
+//
+// A file is 8 bytes of length, a JSON header, then arrays: the safetensors format.
+// Of JSON and of the format just enough is read; a file is trusted to be whole.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <iostream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core.hpp"
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+    std::fprintf(stderr, "%s.\n", what.c_str());
+    std::exit(1);
+}
+
+// ---- JSON, just enough of it
+
+struct Json {
+    enum class Kind { null, boolean, number, text, array, object } kind = Kind::null;
+    bool truth = false;
+    std::string text;  // a number's too: 64-bit counts do not fit a double
+    std::vector<Json> items;
+    std::map<std::string, Json> members;
+
+    bool is_null() const { return kind == Kind::null; }
+    bool has(const std::string& name) const { return members.count(name) > 0; }
+
+    const Json& operator[](const std::string& name) const {
+        const auto found = members.find(name);
+        if (found == members.end()) fail("The file says nothing of " + name);
+        return found->second;
+    }
+
+    double real() const { return std::strtod(text.c_str(), nullptr); }
+    std::uint64_t count() const { return std::strtoull(text.c_str(), nullptr, 10); }
+    double real_or(const std::string& name, double usual) const { return has(name) ? members.at(name).real() : usual; }
+    std::uint32_t count_or(const std::string& name, std::uint32_t usual) const {
+        return has(name) ? std::uint32_t(members.at(name).count()) : usual;
+    }
+};
+
+class JsonReader {
+public:
+    explicit JsonReader(const std::string& text) : text_(text) {}
+
+    Json value() {
+        switch (next()) {
+            case '{': return object();
+            case '[': return array();
+            case '"': return made(Json::Kind::text, string());
+            case 't': return word("true", Json::Kind::boolean, true);
+            case 'f': return word("false", Json::Kind::boolean, false);
+            case 'n': return word("null", Json::Kind::null, false);
+            default: return number();
+        }
+    }
+
+private:
+    char next() {
+        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+        if (at_ >= text_.size()) fail("The file's text ends too early");
+        return text_[at_];
+    }
+
+    void expect(char c) {
+        if (next() != c) fail("The file's text is not JSON");
+        ++at_;
+    }
+
+    static Json made(Json::Kind kind, std::string text) {
+        Json out;
+        out.kind = kind;
+        out.text = std::move(text);
+        return out;
+    }
+
+    Json word(const char* word, Json::Kind kind, bool truth) {
+        at_ += std::string(word).size();
+        Json out;
+        out.kind = kind;
+        out.truth = truth;
+        return out;
+    }
+
+    Json number() {
+        const size_t start = at_;
+        while (at_ < text_.size() && std::string("+-.eE0123456789").find(text_[at_]) != std::string::npos) ++at_;
+        if (at_ == start) fail("The file's text is not JSON");
+        return made(Json::Kind::number, text_.substr(start, at_ - start));
+    }
+
+    Json array() {
+        Json out;
+        out.kind = Json::Kind::array;
+        expect('[');
+        while (next() != ']') {
+            out.items.push_back(value());
+            if (next() == ',') ++at_;
+        }
+        ++at_;
+        return out;
+    }
+
+    Json object() {
+        Json out;
+        out.kind = Json::Kind::object;
+        expect('{');
+        while (next() != '}') {
+            next();
+            std::string name = string();
+            expect(':');
+            out.members[std::move(name)] = value();
+            if (next() == ',') ++at_;
+        }
+        ++at_;
+        return out;
+    }
+
+    std::string string() {
+        std::string out;
+        expect('"');
+        while (at_ < text_.size() && text_[at_] != '"') {
+            char c = text_[at_++];
+            if (c == '\\' && at_ < text_.size()) {
+                c = text_[at_++];
+                if (c == 'u') {
+                    append_utf8(out, std::strtoul(text_.substr(at_, 4).c_str(), nullptr, 16));
+                    at_ += 4;
+                    continue;
+                }
+                const std::string codes = "nrtbf", means = "\n\r\t\b\f";
+                const size_t code = codes.find(c);
+                if (code != std::string::npos) c = means[code];
+            }
+            out += c;
+        }
+        expect('"');
+        return out;
+    }
+
+    static void append_utf8(std::string& out, unsigned long code) {
+        if (code < 0x80) {
+            out += char(code);
+        } else if (code < 0x800) {
+            out += char(0xC0 | (code >> 6));
+            out += char(0x80 | (code & 0x3F));
+        } else {
+            out += char(0xE0 | (code >> 12));
+            out += char(0x80 | ((code >> 6) & 0x3F));
+            out += char(0x80 | (code & 0x3F));
+        }
+    }
+
+    const std::string& text_;
+    size_t at_ = 0;
+};
+
+Json parsed(const std::string& text) { return JsonReader(text).value(); }
+
+// ---- the file
+
+class File {
+public:
+    explicit File(const std::string& path) {
+        std::ifstream in(path, std::ios::binary);
+        if (!in) fail(path + " cannot be read");
+        bytes_.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+        if (bytes_.size() < 8) fail(path + " is no model");
+        std::uint64_t length = 0;
+        for (int i = 7; i >= 0; --i) length = length << 8 | std::uint64_t(static_cast<unsigned char>(bytes_[size_t(i)]));
+        if (length > bytes_.size() - 8) fail(path + " is no model");
+        header_ = parsed(bytes_.substr(8, size_t(length)));
+        start_ = 8 + size_t(length);
+        content_ = parsed(header_["__metadata__"]["sf2el"].text);
+        if (content_["format"].count() != 2) fail(path + " has another format than 2; load it in Python and save it anew");
+    }
+
+    const Json& content() const { return content_; }
+    bool has(const std::string& name) const { return header_.has(name); }
+
+    // An array of doubles or floats, as Real.
+    template <class Real>
+    std::vector<Real> reals(const std::string& name) const {
+        const std::string& type = header_[name]["dtype"].text;
+        if (type == "F32") return copied<float, Real>(name);
+        if (type == "F64") return copied<double, Real>(name);
+        fail(name + " is no array of numbers");
+    }
+
+    // Names are texts, each ended by a zero byte; a leading \x01 marks a whole number.
+    std::vector<std::string> names(const std::string& name) const {
+        std::vector<std::string> out;
+        std::string text;
+        for (const char c : copied<char, char>(name)) {
+            if (c != '\0') {
+                text += c;
+                continue;
+            }
+            if (!text.empty() && text[0] == '\x01') text.erase(0, 1);
+            if (!text.empty() && text[0] == '\x02') text = parsed(text.substr(1)).text;
+            out.push_back(text);
+            text.clear();
+        }
+        return out;
+    }
+
+private:
+    template <class Stored, class Out>
+    std::vector<Out> copied(const std::string& name) const {
+        const auto& offsets = header_[name]["data_offsets"].items;
+        const size_t from = start_ + size_t(offsets[0].count()), to = start_ + size_t(offsets[1].count());
+        if (from > to || to > bytes_.size()) fail(name + " lies outside the file");
+        std::vector<Stored> stored((to - from) / sizeof(Stored));
+        if (!stored.empty()) std::memcpy(stored.data(), bytes_.data() + from, stored.size() * sizeof(Stored));
+        return std::vector<Out>(stored.begin(), stored.end());
+    }
+
+    std::string bytes_;
+    Json header_, content_;
+    size_t start_ = 0;
+};
+
+// Memory for a part of the core, aligned to 8 bytes.
+using Block = std::vector<std::uint64_t>;
+
+Block block_of(size_t bytes) { return Block((bytes + 7) / 8); }
+
+// ---- experts
+
+class Expert {
+public:
+    virtual ~Expert() = default;
+    virtual void predict(const double* x, double* scores) = 0;
+    virtual double learn(const double* x, double y, double weight, double* scores) = 0;  // returns the risk
+};
+
+sf2el::Task task_of(const std::string& name) {
+    if (name == "binary") return sf2el::Task::binary;
+    if (name == "classes") return sf2el::Task::classes;
+    fail("This program is for labels, not for numbers");
+}
+
+// The default's experts: only parameters that are not the usual ones are in the file.
+template <class Real>
+class PosteriorExpert final : public Expert {
+public:
+    PosteriorExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim) {
+        const Json& s = seat["settings"];
+        p_.dim = dim;
+        p_.size = s.count_or("size", p_.size);
+        p_.outputs = s.count_or("outputs", p_.outputs);
+        if (s.has("task")) p_.task = task_of(s["task"].text);
+        p_.gamma = s.real_or("gamma", p_.gamma);
+        p_.linear_scale = s.real_or("linear_scale", p_.linear_scale);
+        p_.rbf_scale = s.real_or("rbf_scale", p_.rbf_scale);
+        p_.bias = s.real_or("bias", p_.bias);
+        p_.novelty = s.real_or("novelty", p_.novelty);
+        p_.forget = s.real_or("forget", p_.forget);
+        p_.centred = s.real_or("centred", p_.centred);
+        p_.tie_noise = s.real_or("tie_noise", p_.tie_noise);
+        p_.tie_novelty = s.real_or("tie_novelty", p_.tie_novelty);
+        p_.tie_power = s.count_or("tie_power", p_.tie_power);
+        p_.most_ties = s.count_or("most_ties", p_.most_ties);
+        state_ = block_of(sf2el::Posterior<Real>::state_bytes(p_));
+        scratch_ = block_of(sf2el::Posterior<Real>::scratch_bytes(p_));
+        core_ = std::make_unique<sf2el::Posterior<Real>>(p_, state_.data(), scratch_.data());
+        fill(seat, file.reals<Real>(key));
+    }
+
+    void predict(const double* x, double* scores) override { core_->predict(x, scores); }
+
+    double learn(const double* x, double y, double weight, double* scores) override {
+        return core_->learn(x, y, weight, scores);
+    }
+
+private:
+    // One after the other: rows, coefficients, and the lower triangles of covariance and inverse.
+    void fill(const Json& seat, const std::vector<Real>& numbers) {
+        auto& c = core_->counters();
+        const auto& counts = seat["counters"].items;
+        std::uint64_t* const kept[] = {&c.labels, &c.joined, &c.removed, &c.floored, &c.refreshed};
+        for (size_t i = 0; i < 5; ++i) *kept[i] = counts.at(i).count();
+        if (counts.size() > 5) c.ties = std::uint32_t(counts[5].count());
+        c.residuals = seat["residuals"].real();
+        c.n = std::uint32_t(seat["rows"].count());
+        const size_t n = c.n, all = core_->linear() + n, dim = p_.dim;
+        if (n > p_.size || numbers.size() != n * dim + p_.outputs * all + all * (all + 1) / 2 + n * (n + 1) / 2)
+            fail("An expert has another size than it says");
+        const Real* from = numbers.data();
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) core_->feature(s, j) = *from++;
+        for (size_t k = 0; k < p_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) core_->mean(k)[j] = *from++;
+        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_->covariance()[i] = *from++;
+        for (size_t i = 0; i < n * (n + 1) / 2; ++i) core_->inverse()[i] = *from++;
+    }
+
+    sf2el::PosteriorParams p_;
+    Block state_, scratch_;
+    std::unique_ptr<sf2el::Posterior<Real>> core_;
+};
+
+// Another expert, which sees rows turned: without the correlations that the features had shown.
+class TurnedExpert final : public Expert {
+public:
+    TurnedExpert(std::unique_ptr<Expert> inner, std::vector<float> matrix, std::uint32_t dim, double limit)
+        : inner_(std::move(inner)), matrix_(std::move(matrix)), turned_(dim), limit_(limit) {
+        if (matrix_.size() != size_t(dim) * dim) fail("An expert's view has another size than it says");
+    }
+
+    void predict(const double* x, double* scores) override { inner_->predict(turned(x), scores); }
+
+    double learn(const double* x, double y, double weight, double* scores) override {
+        return inner_->learn(turned(x), y, weight, scores);
+    }
+
+private:
+    const double* turned(const double* x) {
+        const float* entry = matrix_.data();  // by rows
+        for (double& out : turned_) {
+            double value = 0.0;
+            for (size_t i = 0; i < turned_.size(); ++i) value += double(*entry++) * x[i];
+            out = std::max(-limit_, std::min(limit_, value));
+        }
+        return turned_.data();
+    }
+
+    std::unique_ptr<Expert> inner_;
+    std::vector<float> matrix_;
+    std::vector<double> turned_;
+    double limit_;
+};
+
+// In place of the linear expert where there was no room for its covariance.
+class LogisticExpert final : public Expert {
+public:
+    LogisticExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
+        : block_(file.reals<double>(key)) {
+        const Json& s = seat["settings"];
+        p_.dim = dim;
+        p_.outputs = s.count_or("outputs", p_.outputs);
+        if (s.has("task")) p_.task = task_of(s["task"].text);
+        p_.step = s.real_or("step", p_.step);
+        p_.power = s.real_or("power", p_.power);
+        p_.scale = s.real_or("scale", p_.scale);
+        if (block_.size() != sf2el::OnlineLogistic::reals(p_)) fail("An expert has another size than it says");
+        scratch_.resize(sf2el::OnlineLogistic::scratch_reals(p_));
+        core_ = std::make_unique<sf2el::OnlineLogistic>(p_, block_.data(), scratch_.data());
+    }
+
+    void predict(const double* x, double* scores) override { core_->predict(x, scores); }
+
+    double learn(const double* x, double y, double weight, double* scores) override {
+        return core_->learn(x, y, weight, scores);
+    }
+
+private:
+    sf2el::LogisticParams p_;
+    std::vector<double> block_, scratch_;
+    std::unique_ptr<sf2el::OnlineLogistic> core_;
+};
+
+template <class Value>
+Value chosen(const std::string& name, std::initializer_list<std::pair<const char*, Value>> known) {
+    for (const auto& entry : known)
+        if (name == entry.first) return entry.second;
+    fail("This program does not know " + name);
+}
+
+sf2el::LearnerParams learner_params(const Json& s, bool lean) {
+    using namespace sf2el;
+    LearnerParams p;
+    p.kernel_terms = 0;
+    for (const Json& term : s["kernel"].items) {
+        if (p.kernel_terms == most_kernel_terms) fail("The kernel has too many terms");
+        KernelTerm& t = p.kernel[p.kernel_terms++];
+        t.kind = chosen<KernelKind>(term.items[0].text, {{"RBF", KernelKind::rbf},
+                                                         {"Laplacian", KernelKind::laplacian},
+                                                         {"Polynomial", KernelKind::polynomial},
+                                                         {"Linear", KernelKind::linear},
+                                                         {"Constant", KernelKind::constant}});
+        const Json& given = term.items[1];
+        t.gamma = given.real_or("gamma", given.real_or("value", t.gamma));
+        t.offset = given.real_or("offset", t.offset);
+        t.degree = std::int32_t(given.count_or("degree", std::uint32_t(t.degree)));
+    }
+    p.graph_width = s["graph_width"].real();
+    p.ridge = s["ridge"].real();
+    p.smoothness = s["smoothness"].real();
+    p.step = s["step"].real();
+    p.label_rate = s["label_rate"].is_null() ? 0.0 : s["label_rate"].real();
+    p.radius = s["radius"].real();
+    p.jitter = s["jitter"].real();
+    p.pursuit_steps = std::uint32_t(s["pursuit_steps"].count());
+    p.loss = chosen<Loss>(s["loss"].text, {{"logistic", Loss::logistic},
+                                           {"hinge", Loss::hinge},
+                                           {"squared_hinge", Loss::squared_hinge},
+                                           {"squared", Loss::squared},
+                                           {"absolute", Loss::absolute}});
+    p.equations = chosen<Equations>(s["equations"].text, {{"gradient", Equations::gradient},
+                                                          {"printed", Equations::printed},
+                                                          {"printed-weighted", Equations::printed_weighted}});
+    p.projection = !lean && s["projection"].text == "exact" ? Projection::exact : Projection::pursuit;
+    p.keep_gram = !lean && s["keep_gram"].truth;
+    p.manifold = s["manifold"].truth;
+    p.cap = s["cap"].truth;
+    p.project_on_skip = s["on_skip"].text == "project";
+    p.stratified = s["sampling"].text == "stratified";
+    return p;
+}
+
+// The same learner as one of the default's experts (PAPER in src/sf2el/bank/entries.py); the rest is as usual.
+sf2el::LearnerParams bank_params(bool lean) {
+    sf2el::LearnerParams p;
+    p.kernel[0].gamma = 2.5;
+    p.graph_width = 7.5;
+    p.step = 2.0;
+    p.project_on_skip = true;
+    if (lean) {
+        p.projection = sf2el::Projection::pursuit;
+        p.keep_gram = false;
+    }
+    return p;
+}
+
+// The paper's learner.
+template <class Real>
+class PaperExpert final : public Expert {
+public:
+    PaperExpert(const File& file, const std::string& key, const Json& seat, const sf2el::LearnerParams& params,
+                std::uint32_t dim)
+        : p_(params) {
+        p_.dim = dim;
+        p_.capacity = std::uint32_t(seat["rows"].count());
+        state_ = block_of(sf2el::Learner<Real>::state_bytes(p_));
+        scratch_ = block_of(sf2el::Learner<Real>::scratch_bytes(p_));
+        core_ = std::make_unique<sf2el::Learner<Real>>(p_, state_.data(), scratch_.data());
+        fill(file, key, seat["counters"]);
+    }
+
+    void predict(const double* x, double* scores) override { *scores = core_->predict(x); }
+
+    double learn(const double* x, double y, double weight, double* scores) override {
+        const sf2el::Outcome outcome = core_->learn(x, y, weight);
+        *scores = outcome.score;
+        return outcome.risk;
+    }
+
+private:
+    void fill(const File& file, const std::string& key, const Json& counters) {
+        const auto rows = file.reals<Real>(key + ".rows"), beta = file.reals<Real>(key + ".beta"),
+                   weights = file.reals<Real>(key + ".weights");
+        const size_t n = beta.size();
+        if (n > p_.capacity || rows.size() != n * p_.dim || weights.size() != n)
+            fail("A learner has another size than it says");
+        auto& c = core_->counters();
+        c.seen = counters["seen"].count();
+        c.labels = counters["labels"].count();
+        c.clock = counters["clock"].count();
+        c.rng = counters["rng"].count();
+        for (size_t i = 0; i < 2; ++i) {
+            c.seen_by_kind[i] = counters["seen_by_kind"].items.at(i).count();
+            c.decay[i] = counters["decay"].items.at(i).real();
+        }
+        c.norm_bound = counters.real_or("norm_bound", HUGE_VAL);
+        if (counters.has("refreshes")) c.refreshes = counters["refreshes"].count();
+        c.n = std::uint32_t(n);
+        for (size_t s = 0; s < n; ++s) {
+            for (size_t j = 0; j < p_.dim; ++j) core_->feature(s, j) = rows[s * p_.dim + j];
+            core_->beta()[s] = beta[s];
+            core_->weights()[s] = weights[s];
+        }
+        if (core_->kinds()) fail("This program does not read stratified buffers");
+        c.kept[0] = c.n;
+        if (core_->inverse() && file.has(key + ".inverse")) {
+            const auto inverse = file.reals<Real>(key + ".inverse");
+            std::copy(inverse.begin(), inverse.end(), core_->inverse());
+            c.inverse_ready = 1;
+        }
+        core_->fill_gram();
+    }
+
+    sf2el::LearnerParams p_;
+    Block state_, scratch_;
+    std::unique_ptr<sf2el::Learner<Real>> core_;
+};
+
+// ---- a space: names, scaling, experts
+
+constexpr double most_scaled = 5.0;  // standard deviations beyond which a feature is clipped
+
+struct Space {
+    std::vector<std::string> names;
+    std::uint32_t dim = 0;
+    double divisor = 1.0;
+    std::vector<double> scaler_block;
+    std::unique_ptr<sf2el::Scaler> scaler;
+    std::vector<std::unique_ptr<Expert>> experts;
+
+    Space(const File& file, const std::string& key, const Json& space, const Json& recipe) {
+        names = file.names(key + ".names");
+        dim = std::uint32_t(space["dim"].count());
+        divisor = std::sqrt(space["born"].real());
+        if (file.has(key + ".scaler")) {
+            const auto kept = file.reals<double>(key + ".scaler");
+            scaler_block.resize(sf2el::Scaler::reals(dim));
+            if (kept.size() != scaler_block.size()) fail("A space has another size than it says");
+            scaler = std::make_unique<sf2el::Scaler>(dim, scaler_block.data(), divisor);
+            std::copy(kept.begin(), kept.end(), scaler_block.begin());
+        }
+        const auto& seats = space["seats"].items;
+        for (size_t i = 0; i < seats.size(); ++i)
+            experts.push_back(expert(file, key + "." + std::to_string(i), seats[i], recipe));
+    }
+
+    std::unique_ptr<Expert> expert(const File& file, const std::string& key, const Json& seat, const Json& recipe) const {
+        const std::string& kind = seat["kind"].text;
+        const bool single = seat.has("precision") && seat["precision"].text == "float32";
+        if (kind == "logistic") return std::make_unique<LogisticExpert>(file, key, seat, dim);
+        if (kind == "posterior") {
+            std::unique_ptr<Expert> own;
+            if (single) own = std::make_unique<PosteriorExpert<float>>(file, key, seat, dim);
+            else own = std::make_unique<PosteriorExpert<double>>(file, key, seat, dim);
+            const std::string turn = key + ".turn";
+            if (!file.has(turn)) return own;
+            return std::make_unique<TurnedExpert>(std::move(own), file.reals<float>(turn), dim, most_scaled / divisor);
+        }
+        if (kind != "learner") fail("This program does not know experts of kind " + kind);
+        const bool lean = seat["lean"].truth;
+        const auto params = recipe.has("settings") ? learner_params(recipe["settings"], lean) : bank_params(lean);
+        if (single) return std::make_unique<PaperExpert<float>>(file, key, seat, params, dim);
+        return std::make_unique<PaperExpert<double>>(file, key, seat, params, dim);
+    }
+
+    // A row as the experts see it; with `keep` it enters the running statistics.
+    std::vector<double> view(const std::vector<double>& row, bool keep) {
+        if (!scaler) return row;
+        std::vector<double> out(dim);
+        scaler->scale(row.data(), out.data(), keep);
+        return out;
+    }
+};
+
+// ---- the map that recovers the vanished features
+
+class Recovery {
+public:
+    virtual ~Recovery() = default;
+    virtual void apply(const double* z, double* x) const = 0;
+};
+
+// The paper's; it takes rows as the experts see them.
+class RidgeRecovery final : public Recovery {
+public:
+    RidgeRecovery(const File& file, std::uint32_t from, std::uint32_t to, const Json& recipe)
+        : block_(file.reals<double>("psi")) {
+        const auto kept = block_;
+        sf2el::RecoveryParams p{from, to, recipe["map_ridge"].real(), recipe["map_intercept"].truth};
+        if (kept.size() != sf2el::RecoveryMap::reals(p)) fail("The map has another size than it says");
+        map_ = std::make_unique<sf2el::RecoveryMap>(p, block_.data());
+        std::copy(kept.begin(), kept.end(), block_.begin());
+    }
+
+    void apply(const double* z, double* x) const override { map_->recover(z, x); }
+
+private:
+    std::vector<double> block_;
+    std::unique_ptr<sf2el::RecoveryMap> map_;
+};
+
+// The default's; it takes rows as they were read.
+template <class Real>
+class AffineRecovery final : public Recovery {
+public:
+    AffineRecovery(const File& file, std::uint32_t from, std::uint32_t to, double old_divisor)
+        : block_(block_of(sf2el::AffineMap<Real>::bytes(from, to))), map_(from, to, most_scaled / old_divisor, block_.data()) {
+        const auto head = file.reals<double>("psi");  // center, offset
+        const auto matrix = file.reals<Real>("psi.matrix");
+        if (head.size() != size_t(from) + to || matrix.size() != size_t(from) * to)
+            fail("The map has another size than it says");
+        std::copy(head.begin(), head.begin() + from, map_.center());
+        std::copy(head.begin() + from, head.end(), map_.offset());
+        std::copy(matrix.begin(), matrix.end(), map_.matrix());
+    }
+
+    void apply(const double* z, double* x) const override { map_.apply(z, x); }
+
+private:
+    Block block_;
+    sf2el::AffineMap<Real> map_;
+};
+
+// ---- the model
+
+class Model {
+public:
+    explicit Model(const File& file) : content_(file.content()) {
+        if (content_["kind"].text != "classifier") fail("This program is for classifiers");
+        const Json &stage = content_["stage"], &recipe = content_["recipe"];
+        if (stage.is_null()) fail("This model has not seen a row yet");
+        bank_ = recipe["kind"].text == "bank";
+        outputs_ = size_t(stage["outputs"].count());
+        current_ = std::make_unique<Space>(file, "current", stage["current"], recipe);
+        if (!stage["psi"].is_null()) {
+            past_ = std::make_unique<Space>(file, "past", stage["past"], recipe);
+            const auto from = std::uint32_t(stage["psi"]["new_dim"].count());
+            if (!bank_) map_ = std::make_unique<RidgeRecovery>(file, from, past_->dim, recipe);
+            else if (recipe["precision"].text == "float32")
+                map_ = std::make_unique<AffineRecovery<float>>(file, from, past_->dim, past_->divisor);
+            else map_ = std::make_unique<AffineRecovery<double>>(file, from, past_->dim, past_->divisor);
+        }
+        changing_ = !stage["upcoming"].is_null();
+        weights_ = file.reals<double>("weights");
+        const size_t experts = (past_ ? past_->experts.size() : 0) + current_->experts.size();
+        const auto kept = weights_;
+        if (bank_) {
+            const std::vector<double> prior(experts, 1.0);
+            share_ = std::make_unique<sf2el::FixedShare>(prior.data(), experts, stage["share"].real(), weights_.data());
+        } else {
+            const double eta = past_ && !recipe["eta"].is_null() ? recipe["eta"].real() : 0.0;
+            hedge_ = std::make_unique<sf2el::Hedge>(experts, eta, weights_.data());
+        }
+        std::copy(kept.begin(), kept.end(), weights_.begin());
+        scores_.resize(experts * outputs_);
+        risks_.resize(experts);
+    }
+
+    const std::vector<std::string>& names() const { return current_->names; }
+    bool changing() const { return changing_; }
+
+    // The score of the first label against the second, or the probability of each of several labels.
+    std::vector<double> predict(const std::vector<double>& row) {
+        const auto view = current_->view(row, false);
+        double* scores = scores_.data();
+        if (past_) {
+            const auto recovered = past_view(row, view, false);
+            for (auto& expert : past_->experts) scores = predicted(*expert, recovered, scores);
+        }
+        for (auto& expert : current_->experts) scores = predicted(*expert, view, scores);
+        return mixed();
+    }
+
+    // `y`: the label's text; "" for an unlabelled row.
+    void learn(const std::vector<double>& row, const std::string& y) {
+        const double target = target_of(y);
+        const auto view = current_->view(row, true);
+        size_t place = 0;
+        if (past_) {
+            const auto recovered = past_view(row, view, true);
+            for (auto& expert : past_->experts) learned(*expert, recovered, target, place++);
+        }
+        for (auto& expert : current_->experts) learned(*expert, view, target, place++);
+        if (hedge_) hedge_->update(risks_.data());
+        else share_->update(risks_.data());  // not where the row has no label: then the risks are NaN
+    }
+
+private:
+    double* predicted(Expert& expert, const std::vector<double>& view, double* scores) {
+        expert.predict(view.data(), scores);
+        return scores + outputs_;
+    }
+
+    void learned(Expert& expert, const std::vector<double>& view, double target, size_t place) {
+        double* scores = scores_.data() + place * outputs_;
+        risks_[place] = expert.learn(view.data(), target, 1.0, scores);
+        if (!share_) return;
+        // Experts of different kinds are compared by what they said, not by their own risk.
+        const auto task = outputs_ > 1 ? sf2el::Task::classes : sf2el::Task::binary;
+        risks_[place] = target == target ? sf2el::risk_of(task, outputs_, scores, target) : target;
+    }
+
+    // What the vanished features would have read; those that are still there, as they read.
+    std::vector<double> past_view(const std::vector<double>& row, const std::vector<double>& view, bool keep) {
+        std::vector<double> out(past_->dim);
+        map_->apply(bank_ ? row.data() : view.data(), out.data());
+        std::vector<double> seen(past_->dim, std::numeric_limits<double>::quiet_NaN());
+        bool any = false;
+        for (size_t i = 0; i < past_->names.size(); ++i)
+            for (size_t j = 0; j < current_->names.size(); ++j)
+                if (past_->names[i] == current_->names[j]) {
+                    seen[i] = row[j];
+                    any = true;
+                }
+        if (!any) return out;
+        const auto scaled = past_->view(seen, keep);
+        for (size_t i = 0; i < seen.size(); ++i)
+            if (seen[i] == seen[i]) out[i] = scaled[i];
+        return out;
+    }
+
+    std::vector<double> mixed() const {
+        if (hedge_) return {risks_.size() == 1 ? scores_[0] : hedge_->combine(scores_.data())};
+        if (outputs_ == 1) return {share_->mix_log_odds(scores_.data())};
+        std::vector<double> out(outputs_);
+        share_->mix_classes(scores_.data(), outputs_, out.data());
+        return out;
+    }
+
+    double target_of(const std::string& label) const {
+        if (label.empty()) return std::numeric_limits<double>::quiet_NaN();
+        if (!content_["labels"]["class_weight"].is_null()) fail("This program does not weigh labels");
+        const auto& seen = content_["labels"]["seen"].items;
+        for (size_t i = 0; i < seen.size(); ++i)
+            if (seen[i].text == label) return outputs_ > 1 ? double(i) : (i == 0 ? 1.0 : -1.0);
+        fail("The model has not seen the label " + label);
+    }
+
+    const Json& content_;
+    bool bank_ = false, changing_ = false;
+    size_t outputs_ = 1;
+    std::unique_ptr<Space> current_, past_;
+    std::unique_ptr<Recovery> map_;
+    std::vector<double> weights_, scores_, risks_;
+    std::unique_ptr<sf2el::FixedShare> share_;
+    std::unique_ptr<sf2el::Hedge> hedge_;
+};
+
+std::vector<std::string> fields_of(const std::string& line) {
+    std::vector<std::string> out(1);
+    for (const char c : line) {
+        if (c == ',') out.emplace_back();
+        else if (c != '\r') out.back() += c;
+    }
+    return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) fail("Usage: read_model MODEL.safetensors < rows.csv");
+    const File file(argv[1]);
+    Model model(file);
+    std::string listed;
+    for (const auto& name : model.names()) listed += (listed.empty() ? "" : ",") + name;
+    std::fprintf(stderr, "%s\n", listed.c_str());
+    if (model.changing()) std::fprintf(stderr, "Features are changing in this model; it is asked as if they stayed.\n");
+    const size_t dim = model.names().size();
+    for (std::string line; std::getline(std::cin, line);) {
+        const auto fields = fields_of(line);
+        if (fields.size() != dim && fields.size() != dim + 1) fail("A row has " + std::to_string(fields.size()) + " values");
+        std::vector<double> row;
+        for (size_t j = 0; j < dim; ++j) {
+            char* end = nullptr;
+            row.push_back(std::strtod(fields[j].c_str(), &end));
+            if (end == fields[j].c_str() || !(std::fabs(row.back()) <= 1e100)) fail("A value is no number: " + fields[j]);
+        }
+        const auto scores = model.predict(row);
+        for (size_t k = 0; k < scores.size(); ++k) std::printf(k ? ",%.17g" : "%.17g", scores[k]);
+        std::printf("\n");
+        if (fields.size() > dim) model.learn(row, fields[dim]);
+    }
+    return 0;
+}
