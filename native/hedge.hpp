@@ -34,7 +34,8 @@ public:
         return rate < 1e100 ? rate : 1e100;
     }
 
-    double combine(const double* values) const { return dot(block_, values, n_); }
+    // Kept apart: inlined where the values are two, its loop for many makes compilers warn.
+    SF2EL_APART double combine(const double* values) const { return dot(block_, values, n_); }
 
     // Takes the risks of a round; returns the combination's risk, weighted as before the round.
     double update(const double* risks) {

@@ -63,7 +63,7 @@ public:
 
     // The label of a row that was learned without it: the loss part of a step of now, and nothing else.
     // The row's own coefficient takes it where the row is still there; else it is treated as a skipped row's.
-    Outcome learn_late(const double* x, double y, double weight = 1.0) {
+    SF2EL_APART Outcome learn_late(const double* x, double y, double weight = 1.0) {
         load_row(x);
         kernel_row();
         const double f = score();

@@ -33,7 +33,7 @@ struct Limits<float> {
 };
 
 template <class Real>
-inline Real saturate(Real value) {
+SF2EL_INLINE Real saturate(Real value) {
     constexpr Real huge = Limits<Real>::huge;
     value = value < huge ? value : huge;
     return value > -huge ? value : -huge;
@@ -42,7 +42,7 @@ inline Real saturate(Real value) {
 // ---- exponential and logarithm
 
 // exp(x) for x <= 0: exactly 0 where the result would not be a normal number.
-inline double exp_neg(double x) {
+SF2EL_INLINE double exp_neg(double x) {
     constexpr double floor = -708.39, log2e = 1.4426950408889634, shift = 6755399441055744.0;
     constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
     const double clipped = x > floor ? x : floor;
@@ -70,7 +70,7 @@ inline double exp_neg(double x) {
     return x < floor ? 0.0 : p * scale;
 }
 
-inline float exp_neg(float x) {
+SF2EL_INLINE float exp_neg(float x) {
     constexpr float floor = -87.33f, log2e = 1.44269504f, shift = 12582912.0f;
     constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     const float clipped = x > floor ? x : floor;
@@ -152,30 +152,30 @@ struct Lanes {
 #endif
 
 template <class Real>
-inline Lanes<Real> load(const Real* from) {
+SF2EL_INLINE Lanes<Real> load(const Real* from) {
     Lanes<Real> v;
     std::memcpy(&v, from, sizeof v);
     return v;
 }
 
 template <class Real>
-inline void store(Real* to, const Lanes<Real>& v) {
+SF2EL_INLINE void store(Real* to, const Lanes<Real>& v) {
     std::memcpy(to, &v, sizeof v);
 }
 
 template <class Real>
-inline Lanes<Real> spread(Real value) {
+SF2EL_INLINE Lanes<Real> spread(Real value) {
     return Lanes<Real>{value, value, value, value};
 }
 
 template <class Real>
-inline Real sum_lanes(const Lanes<Real>& v) {
+SF2EL_INLINE Real sum_lanes(const Lanes<Real>& v) {
     return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
 // The lanes of each of four, summed as by sum_lanes.
 template <class Real>
-inline Lanes<Real> sum_each(const Lanes<Real>& a, const Lanes<Real>& b, const Lanes<Real>& c,
+SF2EL_INLINE Lanes<Real> sum_each(const Lanes<Real>& a, const Lanes<Real>& b, const Lanes<Real>& c,
                             const Lanes<Real>& d) {
     const Lanes<Real> first = {a[0], b[0], c[0], d[0]}, second = {a[1], b[1], c[1], d[1]},
                       third = {a[2], b[2], c[2], d[2]}, fourth = {a[3], b[3], c[3], d[3]};
@@ -211,9 +211,9 @@ inline Real sum(const Real* a, size_t n) {
 
 // ---- symmetric matrices, lower triangle packed by rows
 
-inline size_t packed_size(size_t n) { return n * (n + 1) / 2; }
-inline size_t packed_row(size_t i) { return i * (i + 1) / 2; }
-inline size_t packed_at(size_t i, size_t j) { return i >= j ? packed_row(i) + j : packed_row(j) + i; }
+SF2EL_INLINE size_t packed_size(size_t n) { return n * (n + 1) / 2; }
+SF2EL_INLINE size_t packed_row(size_t i) { return i * (i + 1) / 2; }
+SF2EL_INLINE size_t packed_at(size_t i, size_t j) { return i >= j ? packed_row(i) + j : packed_row(j) + i; }
 
 // y = A x. Four rows at a time: each element is read once and used twice, and
 // the columns left of a block of rows are always a whole number of lanes.
