@@ -66,7 +66,7 @@ TIMER = (
 
 
 def main() -> int:
-    """Measure a short and a long run; return 1 if the long one takes more than 64 MiB more."""
+    """Measure a short and a long run; return 1 if the long one takes more than 16 MiB more."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", type=int, default=SHORT)
     parser.add_argument("--long", type=int, default=LONG)
@@ -80,7 +80,7 @@ def main() -> int:
         print(f"{rows:>12,} rows: at most {peak:.1f} MiB resident, {seconds:.1f} s", flush=True)
         peaks.append(peak)
     print(f"{peaks[1] - peaks[0]:+.1f} MiB")
-    return 1 if peaks[1] - peaks[0] > 64.0 else 0
+    return 1 if peaks[1] - peaks[0] > 16.0 else 0
 
 
 if __name__ == "__main__":

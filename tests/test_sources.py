@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sf2el.sources import DataError, chunks, csv_source, open_source
 from sf2el.sources.csv_exact import Layout, read_exactly
-from sf2el.sources.csv_fast import read_by_polars, read_by_splitting
+from sf2el.sources.csv_fast import read_by_splitting
 from sf2el.sources.labels import LabelReader
 
 
@@ -80,36 +80,19 @@ ODD = st.sampled_from([None, "1,2", "1,2,3,4", ""])
 
 
 @given(LINES, ODD, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_fast_readings_agree_with_the_exact_one_or_give_way(lines, odd, end, ended):
+def test_the_fast_reading_agrees_with_the_exact_one_or_gives_way(lines, odd, end, ended):
     layout = Layout("f", ("a", "b", "y"), 2, (0, 1), ",")
     if odd is not None:
         lines = [*lines[:1], odd, *lines[1:]]
     chunk = (end.join(lines) + (end if ended else "")).encode()
     exact = read_exactly(chunk, layout, 2)
-    for fast in (read_by_splitting, read_by_polars):
-        found = fast(chunk, layout)
-        if found is None:
-            continue
-        assert exact.error is None
-        np.testing.assert_array_equal(found.rows, exact.rows)
-        reader, other = LabelReader(kind="text"), LabelReader(kind="text")
-        assert reader.read(found.labels) == other.read(exact.labels)
-
-
-def test_polars_reads_long_files_the_same(tmp_path, monkeypatch):
-    pytest.importorskip("polars")
-    rng = np.random.default_rng(0)
-    lines = [f"{a!r},{b!r},{'p' if a > b else ''}" for a, b in rng.normal(size=(3000, 2)).tolist()]
-    path = write(tmp_path, "a,b,y\n" + "\n".join(lines))
-    monkeypatch.setattr(chunks, "SIZE", 5000)
-    slow = values(read(path))
-    monkeypatch.setattr(csv_source, "POLARS_FROM", 20_000)
-    monkeypatch.setattr(csv_source, "POLARS_SIZE", 7000)
-    called = []
-    monkeypatch.setattr(csv_source, "read_by_polars", lambda *args: called.append(1) or read_by_polars(*args))
-    fast = values(read(path))
-    np.testing.assert_array_equal(slow[0], fast[0])
-    assert slow[1] == fast[1] and called
+    found = read_by_splitting(chunk, layout)
+    if found is None:
+        return
+    assert exact.error is None
+    np.testing.assert_array_equal(found.rows, exact.rows)
+    reader, other = LabelReader(kind="text"), LabelReader(kind="text")
+    assert reader.read(found.labels) == other.read(exact.labels)
 
 
 def test_whole_numbers_are_int_labels_and_the_first_label_decides(tmp_path):

@@ -116,6 +116,8 @@ def wrapper_bytes(root: object) -> int:
             parts = thing
         elif hasattr(thing, "__dict__"):
             parts = (vars(thing),)
+        elif hasattr(thing, "__slots__"):
+            parts = [getattr(thing, name, None) for name in thing.__slots__]
         return own + sum(map(size, parts))
 
     return size(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -17,11 +18,18 @@ from sf2el.settings import LEAST_BUFFER
 
 Floats = npt.NDArray[np.float64]
 
+
+@lru_cache(maxsize=1024)
+def one_of(settings: Any) -> Any:
+    """Return settings equal to these, the same object for all: thousands of models share a few."""
+    return settings
+
+
 NEW_CLASS_MARGIN = -2.0
 """Where a class that was never seen starts: unlikely, but not impossible."""
 
 
-@dataclass
+@dataclass(slots=True)
 class PosteriorSeat:
     """A Gaussian posterior over a linear part and some radial functions (``sf2el.posterior``).
 
@@ -38,6 +46,7 @@ class PosteriorSeat:
     core: Any = None
 
     def __post_init__(self) -> None:
+        self.settings = one_of(self.settings)
         if self.posterior is None:
             self._take(self._new())
 
@@ -80,7 +89,7 @@ class PosteriorSeat:
             return 0.0
         state = self.posterior.state()
         moved = _shrink(state, self.dim + 1, size)
-        self.settings = replace(self.settings, size=size)
+        self.settings = one_of(replace(self.settings, size=size))
         self._adopt(state)
         return moved
 
@@ -116,7 +125,7 @@ class PosteriorSeat:
         fresh = np.zeros((outputs - len(known), known.shape[1]))
         fresh[:, self.dim] = NEW_CLASS_MARGIN / sqrt(self.settings.bias)
         state["coefficients"] = np.vstack([known, fresh])
-        self.settings = replace(self.settings, task="classes", outputs=outputs)
+        self.settings = one_of(replace(self.settings, task="classes", outputs=outputs))
         self._adopt(state)
 
     def _adopt(self, state: dict[str, Any]) -> None:
@@ -179,7 +188,7 @@ class PaperSeat(LearnerSeat):
         """Begin at 0: it has no constant."""
 
 
-@dataclass
+@dataclass(slots=True)
 class LogisticSeat:
     """Plain online logistic regression (``sf2el.posterior.LogisticSettings``)."""
 
@@ -190,6 +199,7 @@ class LogisticSeat:
     core: Any = None
 
     def __post_init__(self) -> None:
+        self.settings = one_of(self.settings)
         if self.core is None:
             self.core = self._new()
 
@@ -238,7 +248,7 @@ class LogisticSeat:
             weights = np.vstack([weights, -weights])
         fresh = np.zeros((outputs - len(weights), weights.shape[1]))
         fresh[:, self.dim] = NEW_CLASS_MARGIN
-        self.settings = replace(self.settings, task="classes", outputs=outputs)
+        self.settings = one_of(replace(self.settings, task="classes", outputs=outputs))
         self._adopt(np.vstack([weights, fresh]), rest)
 
     def _state(self) -> tuple[Floats, Floats]:

@@ -70,7 +70,6 @@ class Space:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._place = {name: i for i, name in enumerate(self.names)}
         self.row: Floats = np.empty(self.dim)
         self._scaled: Floats = np.empty(self.dim)
 

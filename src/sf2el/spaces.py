@@ -47,7 +47,7 @@ class Change(NamedTuple):
     ago: int = 0
 
 
-@dataclass
+@dataclass(slots=True)
 class Tracker:
     """The feature spaces of a stream, row by row.
 

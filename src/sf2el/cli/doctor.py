@@ -14,7 +14,7 @@ import click
 
 EXTRAS = {
     "matplotlib": ("plot", "matplotlib", "figures and HTML pages"),
-    "polars": ("data", "polars", "Parquet, and large CSV files faster"),
+    "polars": ("data", "polars", "Parquet files"),
     "river": ("river", "river", "sf2el.adapters.river"),
     "sklearn": ("sklearn", "scikit-learn", "sf2el.adapters.sklearn"),
 }

@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from typing import BinaryIO
 
 from sf2el.sources.block import Block, DataError, Place, fingerprint, listed
 from sf2el.sources.chunks import Chunks
 from sf2el.sources.csv_exact import Cells, Layout, decode, read_exactly
-from sf2el.sources.csv_fast import read_by_polars, read_by_splitting
+from sf2el.sources.csv_fast import read_by_splitting
 from sf2el.sources.labels import BadLabel, LabelReader
-
-POLARS_FROM = 1 << 23
-"""Bytes read before polars is imported: that takes as long as reading so much without it."""
-POLARS_SIZE = 1 << 20
 
 
 class CsvSource:
@@ -53,7 +48,6 @@ class CsvSource:
         self._chunks = Chunks(file, name, quoted=True)
         self._layout = layout_of(self._chunks.first_line(), name, label, ignore)
         self.columns = tuple(self._layout.columns[place] for place in self._layout.features)
-        self._polars = find_spec("polars") is not None
 
     def close(self) -> None:
         """Close the file."""
@@ -69,7 +63,7 @@ class CsvSource:
                 raise DataError(f"{self.name} is not what was read before; resume with the same data.")
         for chunk, offset, line, tail in chunks:
             place = Place(row, line, offset, self._labels.kind, fingerprint(tail))
-            cells = self._read(chunk, offset, line)
+            cells = self._read(chunk, line)
             self.done = chunks.offset
             try:
                 labels = self._labels.read(cells.labels)
@@ -88,14 +82,8 @@ class CsvSource:
         if not row:
             raise DataError(f"{self.name} has a header but no rows.")
 
-    def _read(self, chunk: bytes, offset: int, line: int) -> Cells:
-        found = None
-        if self._polars and offset >= POLARS_FROM:
-            self._chunks.size = POLARS_SIZE
-            found = read_by_polars(chunk, self._layout)
-        else:
-            found = read_by_splitting(chunk, self._layout)
-        return found or read_exactly(chunk, self._layout, line)
+    def _read(self, chunk: bytes, line: int) -> Cells:
+        return read_by_splitting(chunk, self._layout) or read_exactly(chunk, self._layout, line)
 
 
 def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> Layout:
