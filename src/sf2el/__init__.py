@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from sf2el.hedge import Hedge
-from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
-from sf2el.learner import Learner
-from sf2el.model import SF2EL
-from sf2el.recovery import RecoveryMap
-from sf2el.regressor import SF2ELRegressor
-from sf2el.scaling import Scaler
-from sf2el.settings import LearnerSettings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sf2el.hedge import Hedge
+    from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
+    from sf2el.learner import Learner
+    from sf2el.model import SF2EL
+    from sf2el.recovery import RecoveryMap
+    from sf2el.regressor import SF2ELRegressor
+    from sf2el.scaling import Scaler
+    from sf2el.settings import LearnerSettings
 
 __all__ = [
     "RBF",
@@ -25,3 +29,28 @@ __all__ = [
     "SF2ELRegressor",
     "Scaler",
 ]
+
+_HOMES = {
+    "sf2el.hedge": ("Hedge",),
+    "sf2el.kernels": ("RBF", "Constant", "Laplacian", "Linear", "Polynomial"),
+    "sf2el.learner": ("Learner",),
+    "sf2el.model": ("SF2EL",),
+    "sf2el.recovery": ("RecoveryMap",),
+    "sf2el.regressor": ("SF2ELRegressor",),
+    "sf2el.scaling": ("Scaler",),
+    "sf2el.settings": ("LearnerSettings",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: a command that needs none of them starts at once."""
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'sf2el' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
