@@ -24,13 +24,13 @@ from sf2el.spaces import LATELY, Tracker
 from sf2el.stage import Stage
 
 if TYPE_CHECKING:
+    from sf2el.kept import KeptModel
     from sf2el.recipe import Recipe
-    from sf2el.streaming import StreamModel
 
-Model = TypeVar("Model", bound="StreamModel")
+Model = TypeVar("Model", bound="KeptModel")
 
 
-def to_bytes(model: StreamModel) -> bytes:
+def to_bytes(model: KeptModel) -> bytes:
     """Return everything a model keeps."""
     from safetensors.numpy import save
 
@@ -136,7 +136,7 @@ def _model_in(
     return model
 
 
-def _roomier(model: StreamModel, stage: Stage) -> None:
+def _roomier(model: KeptModel, stage: Stage) -> None:
     """Raise the budget of an older format's model, which knew no room for newcomers, to what it takes now."""
     assert model._tracker is not None and model._budget is not None
     needed = sum(stage.nbytes().values()) + model._label_bytes() + MODEL_BYTES
@@ -279,7 +279,7 @@ def _known(tracker: Tracker) -> Names:
     return tuple(dict.fromkeys((*tracker.expected(), *tracker.marks)))
 
 
-def _pending_out(model: StreamModel, writer: Writer) -> list[list[Any]]:
+def _pending_out(model: KeptModel, writer: Writer) -> list[list[Any]]:
     """Write the values as an array; which features they are of, as the bits of a number."""
     if not model._pending or model._tracker is None:
         return []
@@ -294,7 +294,7 @@ def _pending_out(model: StreamModel, writer: Writer) -> list[list[Any]]:
     return rows
 
 
-def _pending_in(model: StreamModel, rows: list[list[Any]], reader: Reader) -> None:
+def _pending_in(model: KeptModel, rows: list[list[Any]], reader: Reader) -> None:
     if not rows:
         return
     assert model._tracker is not None

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import _core, events, persist
-from sf2el.atomic import write_bytes
-from sf2el.budget import MODEL_BYTES, newcomer_room, parse_budget, pending_bytes, wrapper_bytes
-from sf2el.events import EventLog, Events, Happened
-from sf2el.plan import events_kept
-from sf2el.recipe import Recipe, Told
+from sf2el import events
+from sf2el.budget import newcomer_room
+from sf2el.events import Happened
+from sf2el.kept import KeptModel, Pending, follow
+from sf2el.recipe import Told
 from sf2el.rows import Names, ordered, read_row
 from sf2el.spaces import LATELY, Change, Kind, Tracker
-from sf2el.stage import NEVER, Rounds, Stage
+from sf2el.stage import Rounds, Stage
 from sf2el.tables import Table
 
 Floats = npt.NDArray[np.float64]
 Row = Mapping[Hashable, Any]
 Observed = Mapping[Hashable, float]
-
-
-class Pending(NamedTuple):
-    """A row with features that belong to no space yet: it is gone through again if they open one."""
-
-    observed: Observed
-    target: float
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -66,46 +56,8 @@ class Block(NamedTuple):
         return np.asarray(recovered > self.weights[:, past:].sum(axis=1), dtype=np.int8)
 
 
-class StreamModel:
+class StreamModel(KeptModel):
     """A model of a stream whose features come and go. Targets are numbers here; children know labels."""
-
-    KIND: ClassVar[str]
-    """What a file says it holds."""
-
-    _recipe: Recipe
-
-    def _begin(self, recipe: Recipe, budget: int | None) -> None:
-        recipe.check()
-        if budget is not None:
-            recipe.check_least(budget)
-        self._gather: Callable[..., bool] = _core.backend(recipe.backend).gather
-        self._recipe = recipe
-        self._stage: Stage | None = None
-        self._tracker: Tracker | None = None
-        self._pending: list[Pending] = []
-        self._settled = False
-        self._budget = budget
-        self._events = EventLog(events_kept(budget))
-        self._rows_seen = 0
-        self._refit_at = NEVER
-
-    # -- for children
-
-    def _label_bytes(self) -> int:
-        """Return the bytes of what a child keeps."""
-        raise NotImplementedError
-
-    def _label_counts(self) -> list[int]:
-        """Return how often each label was seen; nothing where targets are numbers."""
-        return []
-
-    def _labels_out(self) -> dict[str, Any]:
-        """Return what a child keeps, as plain values."""
-        raise NotImplementedError
-
-    def _labels_in(self, content: dict[str, Any]) -> None:
-        """Take over what ``_labels_out`` returned; ValueError for anything else."""
-        raise NotImplementedError
 
     # -- predicting
 
@@ -207,9 +159,6 @@ class StreamModel:
         self._settled = True
         self._record([Happened(events.FIRST_SPACE, len(names)), *told])
 
-    def _outputs(self) -> int:
-        return 1 if self._stage is None else self._stage.outputs
-
     def _keep_pending(self, observed: Observed, target: float, weight: float) -> None:
         """Remember the last rows that had features of no space, as far as there is room."""
         assert self._tracker is not None
@@ -223,18 +172,6 @@ class StreamModel:
         while room is not None and self._pending and self._newcomer_bytes() > room:
             self._pending = self._pending[1:]
 
-    def _pending_in(self, observed: Observed, target: float | None, weight: float) -> None:
-        """Take a row from a file."""
-        values = [*observed.values(), weight, 0.0 if target is None else float(target)]
-        if not observed or not all(abs(value) <= 1e100 for value in values):
-            raise ValueError("a row in it is none")
-        number = float("nan") if target is None else float(target)
-        self._pending.append(Pending(observed, number, weight))
-
-    def _newcomer_bytes(self) -> int:
-        marked = 0 if self._tracker is None else self._tracker.marked_bytes()
-        return marked + pending_bytes([len(row.observed) for row in self._pending])
-
     # -- features come and go
 
     def _changed(self, tracker: Tracker, changes: Sequence[Change]) -> tuple[Stage, Told]:
@@ -244,7 +181,7 @@ class StreamModel:
         stage.counts = self._label_counts()
         for change in changes:
             told += self._apply(stage, change)
-        _follow(tracker, stage)
+        follow(tracker, stage)
         return stage, told
 
     def _apply(self, stage: Stage, change: Change) -> Told:
@@ -278,14 +215,6 @@ class StreamModel:
             for row in self._pending[-change.ago :] if change.ago else []:
                 stage.replay(*row)
         return [Happened(kind, *numbers, change.ago), *told]
-
-    def _fitted(self, stage: Stage, budget: int | None = None, *, growing: bool = False) -> Told:
-        budget = self._budget if budget is None else budget
-        if budget is None:
-            return []
-        told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
-        stage.arrange()
-        return told
 
     # -- many rows
 
@@ -342,151 +271,7 @@ class StreamModel:
         self._stage, self._tracker, self._pending, self._settled, self._events, counts = snapshot
         self._rows_seen, self._refit_at = counts
 
-    # -- memory
-
-    def set_budget(self, budget: int | str) -> None:
-        """Change the bytes the model may use, at once.
-
-        With fewer, experts keep fewer rows and the projection of their function onto them; what that moved
-        is told by ``events()``. With more, room for rows opens.
-
-        Examples
-        --------
-        >>> from sf2el import SF2EL
-        >>> model = SF2EL(budget="64KiB")
-        >>> for t in range(200):
-        ...     model.learn_one({"a": t % 7, "b": t % 5}, t % 2)
-        >>> model.set_budget("4KiB")
-        >>> model.memory_usage() <= 4096
-        True
-        """
-        if self._budget is None:
-            raise ValueError("This model has a fixed buffer_size; only one made with budget= has a budget.")
-        size = parse_budget(budget)
-        self._recipe.check_least(size)
-        stage, told = None, []
-        if self._stage is not None:
-            stage = self._stage.clone()
-            told = self._fitted(stage, size, growing=size >= self._budget)
-        self._events = self._events.resized(events_kept(size))
-        self._budget, self._stage = size, stage
-        if self._tracker is not None:
-            assert stage is not None
-            _follow(self._tracker, stage)
-            self._refit_at = stage.refit_at(self._rows_seen)
-            self._tracker.room = newcomer_room(size)
-            while self._pending and self._newcomer_bytes() > self._tracker.room:
-                self._pending = self._pending[1:]
-            while self._newcomer_bytes() > self._tracker.room:
-                self._tracker.marks.popitem()
-        self._record([Happened(events.NEW_BUDGET, size), *told])
-
-    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
-        """Return the bytes of everything the model keeps; by part with ``detail``.
-
-        Working scratch and the Python objects around the numbers are not in it; ``memory_overhead`` tells
-        them.
-        """
-        parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
-        if self._stage is not None:
-            parts |= self._stage.nbytes()
-        room = self._newcomer_bytes() if self._budget is None else newcomer_room(self._budget)
-        parts |= {
-            "newcomers": room,
-            "events": self._events.nbytes,
-            "labels": self._label_bytes(),
-            "counters": MODEL_BYTES,
-        }
-        return parts if detail else sum(parts.values())
-
-    def memory_overhead(self) -> dict[str, int]:
-        """Return bytes that do not count: a thread's working scratch, and the Python objects of this model.
-
-        The scratch is one block a thread, as large as its largest expert needs, whatever the number of
-        models. The wrapper does not grow with rows.
-
-        Examples
-        --------
-        >>> from sf2el import SF2EL
-        >>> model = SF2EL(budget="4KiB")
-        >>> model.learn_one({"a": 1.0, "b": 2.0})
-        >>> sorted(model.memory_overhead())
-        ['scratch', 'wrapper']
-        """
-        scratch = 0 if self._stage is None else self._stage.scratch_nbytes()
-        return {"scratch": scratch, "wrapper": wrapper_bytes(self)}
-
-    def _own_bytes(self, budget: int) -> int:
-        """Return the bytes of a budget that are not the stage's."""
-        kept = events.EVENT_BYTES * events_kept(budget)
-        return kept + self._label_bytes() + MODEL_BYTES + newcomer_room(budget)
-
-    # -- saving
-
-    def to_bytes(self) -> bytes:
-        """Return everything the model keeps: its budget's bytes, and less than 3 KiB more."""
-        return persist.to_bytes(self)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes."""
-        return persist.from_bytes(cls, data)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a safetensors file, whole or not at all."""
-        write_bytes(Path(path), self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the model of a file that ``save`` wrote."""
-        return cls.from_bytes(Path(path).read_bytes())
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return persist.from_bytes, (type(self), self.to_bytes(), self._recipe.backend)
-
-    # -- looking inside
-
-    def weights(self, *, detail: bool = False) -> dict[str, float]:
-        """Return who is followed in the coming round: the recovered or the current space; each expert with
-        ``detail``."""
-        if self._stage is None:
-            return {}
-        stage = self._stage
-        names = stage.names() if detail else stage.roles()
-        return _summed(names, stage.weights.weights)
-
-    def risk(self) -> dict[str, float]:
-        """Return the average risk of each expert in the present space."""
-        if self._stage is None:
-            return {}
-        stage = self._stage
-        return dict(zip(stage.names(), map(float, stage.weights.average_risks()), strict=True))
-
-    def events(self) -> Events:
-        """Return what happened to the features: the last 32 events, and how many there were."""
-        return self._events.told()
-
-    def _record(self, told: Told) -> None:
-        for kind, first, second, ago in told:
-            self._events.add(self._rows_seen - ago, kind, first, second, certain=self._rows_seen)
-
-    def _current_names(self) -> Names | None:
-        return None if self._stage is None else self._stage.current.names
-
-
-def _follow(tracker: Tracker, stage: Stage) -> None:
-    """Let a tracker forget the space before where the budget had no room for it: it cannot come back."""
-    if stage.past is None:
-        tracker.forget_past()
-
 
 def _said(stage: Stage, observed: Observed) -> Block:
     output = np.asarray(stage.predict_row(observed))[None]
     return Block(output, np.array(stage.weights.weights)[None], stage.roles(), stage.index)
-
-
-def _summed(names: Sequence[str], values: Floats) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for name, value in zip(names, values, strict=True):
-        sums[name] = sums.get(name, 0.0) + float(value)
-    return sums

@@ -1,0 +1,240 @@
+"""What a model keeps: its budget, its bytes, its files, and what it tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el import _core, events, persist
+from sf2el.atomic import write_bytes
+from sf2el.budget import MODEL_BYTES, newcomer_room, parse_budget, pending_bytes, wrapper_bytes
+from sf2el.events import EventLog, Events, Happened
+from sf2el.plan import events_kept
+from sf2el.recipe import Recipe, Told
+from sf2el.rows import Names
+from sf2el.spaces import Tracker
+from sf2el.stage import NEVER, Stage
+
+Floats = npt.NDArray[np.float64]
+Observed = Mapping[Hashable, float]
+
+
+class Pending(NamedTuple):
+    """A row with features that belong to no space yet: it is gone through again if they open one."""
+
+    observed: Observed
+    target: float
+    weight: float
+
+
+class KeptModel:
+    """Everything of a model but its rows: ``streaming.StreamModel`` adds those, and its children labels."""
+
+    KIND: ClassVar[str]
+    """What a file says it holds."""
+
+    _recipe: Recipe
+
+    def _begin(self, recipe: Recipe, budget: int | None) -> None:
+        recipe.check()
+        if budget is not None:
+            recipe.check_least(budget)
+        self._gather: Callable[..., bool] = _core.backend(recipe.backend).gather
+        self._recipe = recipe
+        self._stage: Stage | None = None
+        self._tracker: Tracker | None = None
+        self._pending: list[Pending] = []
+        self._settled = False
+        self._budget = budget
+        self._events = EventLog(events_kept(budget))
+        self._rows_seen = 0
+        self._refit_at = NEVER
+
+    # -- for children
+
+    def _label_bytes(self) -> int:
+        """Return the bytes of what a child keeps."""
+        raise NotImplementedError
+
+    def _label_counts(self) -> list[int]:
+        """Return how often each label was seen; nothing where targets are numbers."""
+        return []
+
+    def _labels_out(self) -> dict[str, Any]:
+        """Return what a child keeps, as plain values."""
+        raise NotImplementedError
+
+    def _labels_in(self, content: dict[str, Any]) -> None:
+        """Take over what ``_labels_out`` returned; ValueError for anything else."""
+        raise NotImplementedError
+
+    def _fitted(self, stage: Stage, budget: int | None = None, *, growing: bool = False) -> Told:
+        budget = self._budget if budget is None else budget
+        if budget is None:
+            return []
+        told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
+        stage.arrange()
+        return told
+
+    def _outputs(self) -> int:
+        return 1 if self._stage is None else self._stage.outputs
+
+    def _pending_in(self, observed: Observed, target: float | None, weight: float) -> None:
+        """Take a row from a file."""
+        values = [*observed.values(), weight, 0.0 if target is None else float(target)]
+        if not observed or not all(abs(value) <= 1e100 for value in values):
+            raise ValueError("a row in it is none")
+        number = float("nan") if target is None else float(target)
+        self._pending.append(Pending(observed, number, weight))
+
+    def _newcomer_bytes(self) -> int:
+        marked = 0 if self._tracker is None else self._tracker.marked_bytes()
+        return marked + pending_bytes([len(row.observed) for row in self._pending])
+
+    # -- memory
+
+    def set_budget(self, budget: int | str) -> None:
+        """Change the bytes the model may use, at once.
+
+        With fewer, experts keep fewer rows and the projection of their function onto them; what that moved
+        is told by ``events()``. With more, room for rows opens.
+
+        Examples
+        --------
+        >>> from sf2el import SF2EL
+        >>> model = SF2EL(budget="64KiB")
+        >>> for t in range(200):
+        ...     model.learn_one({"a": t % 7, "b": t % 5}, t % 2)
+        >>> model.set_budget("4KiB")
+        >>> model.memory_usage() <= 4096
+        True
+        """
+        if self._budget is None:
+            raise ValueError("This model has a fixed buffer_size; only one made with budget= has a budget.")
+        size = parse_budget(budget)
+        self._recipe.check_least(size)
+        stage, told = None, []
+        if self._stage is not None:
+            stage = self._stage.clone()
+            told = self._fitted(stage, size, growing=size >= self._budget)
+        self._events = self._events.resized(events_kept(size))
+        self._budget, self._stage = size, stage
+        if self._tracker is not None:
+            assert stage is not None
+            follow(self._tracker, stage)
+            self._refit_at = stage.refit_at(self._rows_seen)
+            self._tracker.room = newcomer_room(size)
+            while self._pending and self._newcomer_bytes() > self._tracker.room:
+                self._pending = self._pending[1:]
+            while self._newcomer_bytes() > self._tracker.room:
+                self._tracker.marks.popitem()
+        self._record([Happened(events.NEW_BUDGET, size), *told])
+
+    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
+        """Return the bytes of everything the model keeps; by part with ``detail``.
+
+        Working scratch and the Python objects around the numbers are not in it; ``memory_overhead`` tells
+        them.
+        """
+        parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
+        if self._stage is not None:
+            parts |= self._stage.nbytes()
+        room = self._newcomer_bytes() if self._budget is None else newcomer_room(self._budget)
+        parts |= {
+            "newcomers": room,
+            "events": self._events.nbytes,
+            "labels": self._label_bytes(),
+            "counters": MODEL_BYTES,
+        }
+        return parts if detail else sum(parts.values())
+
+    def memory_overhead(self) -> dict[str, int]:
+        """Return bytes that do not count: a thread's working scratch, and the Python objects of this model.
+
+        The scratch is one block a thread, as large as its largest expert needs, whatever the number of
+        models. The wrapper does not grow with rows.
+
+        Examples
+        --------
+        >>> from sf2el import SF2EL
+        >>> model = SF2EL(budget="4KiB")
+        >>> model.learn_one({"a": 1.0, "b": 2.0})
+        >>> sorted(model.memory_overhead())
+        ['scratch', 'wrapper']
+        """
+        scratch = 0 if self._stage is None else self._stage.scratch_nbytes()
+        return {"scratch": scratch, "wrapper": wrapper_bytes(self)}
+
+    def _own_bytes(self, budget: int) -> int:
+        """Return the bytes of a budget that are not the stage's."""
+        kept = events.EVENT_BYTES * events_kept(budget)
+        return kept + self._label_bytes() + MODEL_BYTES + newcomer_room(budget)
+
+    # -- saving
+
+    def to_bytes(self) -> bytes:
+        """Return everything the model keeps: its budget's bytes, and less than 3 KiB more."""
+        return persist.to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes."""
+        return persist.from_bytes(cls, data)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a safetensors file, whole or not at all."""
+        write_bytes(Path(path), self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the model of a file that ``save`` wrote."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return persist.from_bytes, (type(self), self.to_bytes(), self._recipe.backend)
+
+    # -- looking inside
+
+    def weights(self, *, detail: bool = False) -> dict[str, float]:
+        """Return who is followed in the coming round: the recovered or the current space; each expert with
+        ``detail``."""
+        if self._stage is None:
+            return {}
+        stage = self._stage
+        names = stage.names() if detail else stage.roles()
+        return _summed(names, stage.weights.weights)
+
+    def risk(self) -> dict[str, float]:
+        """Return the average risk of each expert in the present space."""
+        if self._stage is None:
+            return {}
+        stage = self._stage
+        return dict(zip(stage.names(), map(float, stage.weights.average_risks()), strict=True))
+
+    def events(self) -> Events:
+        """Return what happened to the features: the last 32 events, and how many there were."""
+        return self._events.told()
+
+    def _record(self, told: Told) -> None:
+        for kind, first, second, ago in told:
+            self._events.add(self._rows_seen - ago, kind, first, second, certain=self._rows_seen)
+
+    def _current_names(self) -> Names | None:
+        return None if self._stage is None else self._stage.current.names
+
+
+def follow(tracker: Tracker, stage: Stage) -> None:
+    """Let a tracker forget the space before where the budget had no room for it: it cannot come back."""
+    if stage.past is None:
+        tracker.forget_past()
+
+
+def _summed(names: Sequence[str], values: Floats) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for name, value in zip(names, values, strict=True):
+        sums[name] = sums.get(name, 0.0) + float(value)
+    return sums
