@@ -43,7 +43,8 @@ def prequential(
     metrics
         Names to report, by default all that apply: accuracy, balanced_accuracy, kappa, auc and log_loss, or
         mae, rmse and r2 where numbers are predicted. A prediction None is an error. The AUC of more than two
-        labels is the mean over labels of one against the rest; a probability below 1e-15 counts as 1e-15.
+        labels is the mean over labels of one against the rest; a probability below 1e-15 counts as 1e-15,
+        and rounds in which the model said nothing do not count in the log loss.
     window
         Rounds of a window.
     delay

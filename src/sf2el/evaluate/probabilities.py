@@ -38,6 +38,7 @@ class Probabilities:
 
     def __init__(self, *, small: bool = False) -> None:
         self.rounds = 0
+        self.said = 0  # rounds in which the model gave a probability
         self.loss = 0.0
         self._dtype = np.int32 if small else np.int64
         self.histograms: dict[Hashable, Histogram] = {}
@@ -51,7 +52,9 @@ class Probabilities:
         for label, histogram in self.histograms.items():
             p = probabilities.get(label, 0.0)
             histogram[int(label == truth), min(int(p * BINS), BINS - 1)] += 1
-        self.loss -= log(max(probabilities.get(truth, 0.0), LEAST))
+        if probabilities:  # a model that has said nothing yet was not wrong either
+            self.loss -= log(max(probabilities.get(truth, 0.0), LEAST))
+            self.said += 1
         self.rounds += 1
 
     def add_predicted(
@@ -73,9 +76,10 @@ class Probabilities:
             np.add.at(histogram, (true.astype(np.int64), places), 1)
         hit = np.array([truth == prediction for truth, prediction in zip(truths, predictions, strict=True)])
         p = np.where(hit, probabilities, 1.0 - probabilities)
-        losses = -np.log(np.maximum(np.where(np.isnan(p), 0.0, p), LEAST))
+        losses = -np.log(np.maximum(p[~np.isnan(p)], LEAST))
         # A running sum, term by term: the same bits however the rounds are cut into blocks.
         self.loss = float(np.cumsum(np.concatenate(([self.loss], losses)))[-1])
+        self.said += len(losses)
         self.rounds += len(truths)
 
     def merge(self, other: Self) -> None:
@@ -87,6 +91,7 @@ class Probabilities:
             theirs = other.histograms.get(label)
             histogram += theirs if theirs is not None else other._absent()
         self.loss += other.loss
+        self.said += other.said
         self.rounds += other.rounds
 
     def metrics(self) -> dict[str, float]:
@@ -97,13 +102,14 @@ class Probabilities:
         known = [value for value in areas if value == value]
         return {
             "auc": sum(known) / len(known) if known else nan,
-            "log_loss": self.loss / self.rounds if self.rounds else nan,
+            "log_loss": self.loss / self.said if self.said else nan,
         }
 
     def state(self) -> dict[str, Any]:
         """Return the histograms as JSON can hold them."""
         return {
             "rounds": self.rounds,
+            "said": self.said,
             "loss": self.loss,
             "labels": list(self.histograms),
             "histograms": [_sparse(histogram) for histogram in self.histograms.values()],
@@ -113,7 +119,7 @@ class Probabilities:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the probabilities of a ``state``."""
         found = cls()
-        found.rounds, found.loss = int(state["rounds"]), float(state["loss"])
+        found.rounds, found.said, found.loss = int(state["rounds"]), int(state["said"]), float(state["loss"])
         for label, (places, counts) in zip(state["labels"], state["histograms"], strict=True):
             histogram = np.zeros((2, BINS), dtype=found._dtype)
             histogram.reshape(-1)[np.array(places, dtype=np.int64)] = counts
