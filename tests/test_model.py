@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear
+from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear, SF2ELRegressor
 from sf2el.datasets import swiss_stream
 from sf2el.kernels import Sum
 from sf2el.methods import Setup, run_methods
@@ -414,3 +414,20 @@ def test_rows_without_features_are_refused(backend):
 def test_classes_are_two_labels(classes):
     with pytest.raises(ValueError, match="two"):
         SF2EL.paper(classes=classes)
+
+
+def test_numbers_beyond_every_float_and_long_values_get_a_short_sentence(backend):
+    model, number = make("default", backend), SF2ELRegressor(backend=backend)
+    for act in (
+        lambda: model.learn_one({"a": 10**400}, 1),
+        lambda: model.learn_one({"a": "x" * 10**6}, 1),
+        lambda: model.learn_one({"a": 1.0}, 10**5000),
+        lambda: model.learn_many([[1, 10**400]], features=["a", "b"]),
+        lambda: model.learn_many(np.ones((2, 1)) * 1j, features=["a"]),
+        lambda: number.learn_one({"a": 1.0}, 10**400),
+        lambda: number.learn_one({"a": 1.0}, "y" * 10**6),
+    ):
+        with pytest.raises(ValueError) as raised:
+            act()
+        assert len(str(raised.value)) < 250
+    assert (model.events().total, number.events().total) == (0, 0)

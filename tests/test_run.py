@@ -398,3 +398,20 @@ def test_command_needs_neither_matplotlib_nor_polars_for_a_small_file(data, tmp_
         check=False,
     )
     assert result.stdout.splitlines()[-1] == "[]", result.stderr
+
+
+@pytest.mark.parametrize("name", ["predictions.csv", "summary.json", "index.html"])
+def test_the_data_is_never_written_over(name, data, tmp_path):
+    log = tmp_path / name
+    log.write_bytes(data.read_bytes())
+    for options in (["--out", tmp_path], ["--out", tmp_path / "other", "--save", log]):
+        result = invoke(log, "--label", "y", "--format", "csv", *options)
+        assert result.exit_code == 1 and "data itself" in result.output
+        assert log.read_bytes() == data.read_bytes()
+
+
+def test_a_log_without_any_value_gets_a_page(tmp_path):
+    log = tmp_path / "empty.csv"
+    log.write_text("a,b,y\n,,x\n,,z\n")
+    done(log, "--label", "y", "--out", tmp_path / "out")
+    assert (tmp_path / "out" / "index.html").exists()

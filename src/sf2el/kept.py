@@ -76,7 +76,10 @@ class KeptModel:
         budget = self._budget if budget is None else budget
         if budget is None:
             return []
-        told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
+        try:
+            told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
+        except MemoryError:
+            raise ValueError("This machine has not so much memory; give a smaller budget.") from None
         stage.arrange()
         return told
 

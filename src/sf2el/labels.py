@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.losses import sigmoid
+from sf2el.rows import short
 
 Floats = npt.NDArray[np.float64]
 Label = str | int
@@ -81,19 +82,19 @@ class Labels:
             return plain
         if self.seen and isinstance(plain, str) != isinstance(self.seen[0], str):
             raise ValueError(
-                f"Labels so far were like {self.seen[0]!r}; {label!r} is of another type: "
+                f"Labels so far were like {self.seen[0]!r}; {short(label)} is of another type: "
                 "pass all labels as text or all as whole numbers."
             )
         if self.binary and len(self.seen) == 2:
             raise ValueError(
                 f"This model is binary and knows the labels {self.seen[0]!r} and {self.seen[1]!r}; "
-                f"it cannot take {label!r}."
+                f"it cannot take {short(label)}."
             )
         if self.fixed:
             known = ", ".join(map(repr, self.seen))
-            raise ValueError(f"classes= names the labels {known}; it cannot take {label!r}.")
+            raise ValueError(f"classes= names the labels {known}; it cannot take {short(label)}.")
         if len(self.seen) == MOST_CLASSES:
-            raise ValueError(f"A model takes {MOST_CLASSES} labels; {label!r} would be one more.")
+            raise ValueError(f"A model takes {MOST_CLASSES} labels; {short(label)} would be one more.")
         return plain
 
     def read_many(self, labels: Sequence[Any]) -> list[Label | None]:
@@ -242,7 +243,9 @@ def _plain(label: Any) -> Label | None:
             raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {len(label.encode())}.")
         return str(label)
     if isinstance(label, (bool, int, np.bool_, np.integer)):
+        if not -(1 << 63) <= int(label) < 1 << 63:
+            raise ValueError(f"A label may be a whole number of 64 bits, not {short(label)}.")
         return int(label)
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return int(label)
-    raise ValueError(f"A label must be text, a whole number or a bool, not {label!r}.")
+    raise ValueError(f"A label must be text, a whole number or a bool, not {short(label)}.")

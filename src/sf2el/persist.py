@@ -70,6 +70,7 @@ def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors.numpy import load
 
     try:
+        data = bytes(memoryview(data))
         length = int.from_bytes(data[:8], "little")
         content = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["sf2el"])
         if not isinstance(content, Mapping):
@@ -92,9 +93,12 @@ _DAMAGED = (
 )
 
 
+_READING = (json.JSONDecodeError, UnicodeError)
+
+
 def _no_model(error: BaseException) -> str:
-    told = str(error) if isinstance(error, ValueError) else ""
-    return f"These bytes are not a whole sf2el model: {told or type(error).__name__}."
+    told = str(error) if isinstance(error, ValueError) and not isinstance(error, _READING) else ""
+    return f"These bytes are not a whole sf2el model: {told or 'they are damaged, or of another kind'}."
 
 
 def _model_in(

@@ -360,6 +360,8 @@ def _name_out(name: Any) -> bytes:
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise ValueError(f"A model can be saved if its features are named by text or numbers, not {name!r}.")
     if isinstance(name, int):
+        if abs(name) >= 10**60:
+            raise ValueError("A model can be saved if numbers that name its features are below 1e60.")
         return NUMBER + str(name).encode() + b"\0"
     text = name.encode()
     if text[:1] in (NUMBER, OTHER) or b"\0" in text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import sqrt
+from math import inf, sqrt
 from numbers import Real
 from typing import Any
 
@@ -14,7 +14,7 @@ from sf2el import events
 from sf2el.bank import BankRecipe
 from sf2el.budget import parse_budget
 from sf2el.events import Happened
-from sf2el.rows import LARGEST_FEATURE, read_row
+from sf2el.rows import LARGEST_FEATURE, read_row, short
 from sf2el.settings import check_choice
 from sf2el.streaming import Block, Row, StreamModel, Track
 from sf2el.tables import labels_of, tables_of
@@ -223,10 +223,13 @@ def _number(y: Any) -> float | None:
     if y is None:
         return None
     if not isinstance(y, (Real, np.number)) or isinstance(y, bool):
-        raise ValueError(f"A target must be a number, not {y!r}; pass None where it is not known.")
-    number = float(y)
+        raise ValueError(f"A target must be a number, not {short(y)}; pass None where it is not known.")
+    try:
+        number = float(y)
+    except OverflowError:  # a whole number beyond every float
+        number = inf
     if number != number:
         return None
     if not abs(number) <= LARGEST_FEATURE:
-        raise ValueError(f"A target is {y!r}; clip it below 1e100 or pass None.")
+        raise ValueError(f"A target is {short(y)}; clip it below 1e100 or pass None.")
     return number

@@ -28,17 +28,30 @@ def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
             continue
         if not isinstance(value, (Real, np.bool_)):
             raise ValueError(
-                f"Feature {name!r} is {value!r}, not a number; leave it out if it was not observed."
+                f"Feature {short(name)} is {short(value)}, not a number; leave it out if it was not observed."
             )
         number = _number(value)
         if number != number:
             continue
         if abs(number) > LARGEST_FEATURE:
-            raise ValueError(f"Feature {name!r} is {value!r}; clip it below 1e100 or leave it out.")
+            raise ValueError(f"Feature {short(name)} is {short(value)}; clip it below 1e100 or leave it out.")
         observed[name] = number
     if not observed:
         raise ValueError("This row has no observed feature; leave such rows out.")
     return observed
+
+
+def short(value: Any) -> str:
+    """Return a value as a message shows it.
+
+    >>> short("cold"), len(short("x" * 1000)), short(10**5000)
+    ("'cold'", 43, 'a number of very many digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python prints
+        return "a number of very many digits"
+    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def ordered(names: Iterable[Hashable]) -> Names:

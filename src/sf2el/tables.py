@@ -62,8 +62,8 @@ def tables_of(
         features = range(rows.shape[1])
         if current is not None and set(features) != set(current):
             raise ValueError(
-                f"These rows have {rows.shape[1]} values, but the model's current space has {len(current)} "
-                "named features; pass rows of that width, or name the columns with features=."
+                f"These rows have {rows.shape[1]} values without names, but the model's {len(current)} "
+                f"current features are called {current[0]!r} and so on; name the columns with features=."
             )
     if len(set(features)) != rows.shape[1] or len(features) != rows.shape[1]:
         raise ValueError(f"features must name {rows.shape[1]} different columns, not {len(set(features))}.")
@@ -97,10 +97,14 @@ def _plain_values(frame: Any) -> Any:
 
 def _numbers(X: Any) -> Floats:
     try:
+        if np.iscomplexobj(X):
+            raise TypeError
         rows = np.ascontiguousarray(X, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("The rows hold a number beyond 1e100; clip it before passing it on.") from None
     except (TypeError, ValueError):
         raise ValueError(
-            "The rows hold something that is not a number; convert it or leave the column out."
+            "The rows hold something that is not a number: pass a table of numbers, and dicts to learn_one."
         ) from None
     if rows.ndim == 2 and rows.shape[1] == 0:
         raise ValueError("These rows have no features; pass at least one column.")

@@ -201,13 +201,14 @@ class BankBudget(Recipe):
     def _refuse(self, stage: Stage, budget: int, reserved: int) -> None:
         """Raise ValueError, naming the least budget."""
         widest = max(stage.spaces(), key=lambda space: space.dim)
+        classes = f" and {stage.outputs} classes" if stage.outputs > 1 else ""
         needed = stage.fixed_nbytes() + max(
             _bytes(stage.current.seats, 1), self._seat(SPARE, widest, stage.outputs).nbytes
         )
         least = smallest_budget(needed + reserved - budget_overhead(budget))
         raise ValueError(
-            f"The smallest expert on {widest.dim} features does not fit the budget of {budget} bytes; "
-            f"give at least {least}."
+            f"The smallest expert on {widest.dim} features{classes} does not fit the budget "
+            f"of {budget} bytes; give at least {least}."
         )
 
 

@@ -76,6 +76,8 @@ def run(
     from sf2el.sources import open_source
 
     settings = _settings(options)
+    path = save or (resume and _model_path(resume))
+    _check_targets(data, [out / name for name in ("predictions.csv", "summary.json", "index.html")], path)
     found = _checkpoint(save, resume)
     source = open_source(
         data,
@@ -90,13 +92,24 @@ def run(
     except BaseException:
         source.close()
         raise
-    path = save or (resume and _model_path(resume))
     start, before = time.monotonic(), work.tallies.rows
     with progress(source) as advance:
         work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=advance)
     seconds = time.monotonic() - start
     summary = _finish(work, out, path, seconds, work.tallies.rows - before)
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_told(summary, out, path)))
+
+
+def _check_targets(data: str, outputs: list[Path], model: Path | None) -> None:
+    """Refuse to write over the data, or over what is no file."""
+    targets = outputs if model is None else [*outputs, model, _checkpoint_path(model)]
+    for target in targets:
+        if not target.exists():
+            continue
+        if not target.is_file():
+            raise ValueError(f"{target} is not a file that can be written; name another.")
+        if data != "-" and Path(data).exists() and target.samefile(data):
+            raise ValueError(f"{target} is the data itself; write to another place.")
 
 
 def _settings(options: dict[str, Any]) -> RunSettings:

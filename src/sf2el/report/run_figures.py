@@ -121,7 +121,7 @@ def presence(shares: Mapping[str, Sequence[float]], *, rows: int, stride: int, d
     With more features than fit, neighbours share a line.
     """
     names = list(shares)
-    group = ceil(len(names) / MOST_ROWS)
+    group = max(1, ceil(len(names) / MOST_ROWS))
     bands = [names[start : start + group] for start in range(0, len(names), group)]
     labels = [_name(band) for band in bands]
     step = 17 if len(bands) <= 24 else 12
