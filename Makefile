@@ -29,6 +29,7 @@ soak: .venv/installed
 	$(BIN)/python benchmarks/soak_budget.py
 	$(BIN)/python benchmarks/soak_budget.py --kind paper
 	$(BIN)/python benchmarks/soak_files.py
+	$(BIN)/python benchmarks/soak_posterior.py
 	$(BIN)/python benchmarks/soak_run.py
 
 clean:

@@ -1,0 +1,50 @@
+"""Ten million labelled rounds of the posterior expert in float32: does it stay finite, and as good as it was?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from time import perf_counter
+
+import numpy as np
+
+from sf2el._core import backend
+from sf2el.posterior import PosteriorSettings
+
+ROUNDS, BLOCK = 10_000_000, 100_000
+
+
+def main() -> int:
+    """Learn; print the accuracy of the first and of the last block, and what was repaired."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    given = parser.parse_args()
+    settings = PosteriorSettings(
+        size=20, gamma=1.5, centred=0.9, tie_noise=5.0, linear_scale=2.0, rbf_scale=6.0
+    )
+    expert = backend(None).Posterior(settings, 5, "float32")
+    rng = np.random.default_rng(0)
+    start, right = perf_counter(), []
+    for _ in range(0, given.rounds, BLOCK):
+        X = rng.normal(size=(BLOCK, 5)) / np.sqrt(5.0)
+        y = np.where(X[:, 0] * X[:, 1] + 0.2 * X[:, 2] > 0.0, 1.0, -1.0)
+        scores, _ = expert.run(X, y)
+        right.append(float(np.mean((scores[:, 0] >= 0.0) == (y > 0.0))))
+    state = expert.state()
+    finite = all(
+        np.all(np.isfinite(state[name])) for name in ("rows", "coefficients", "covariance", "inverse")
+    )
+    prior = np.concatenate([np.full(6, 2.0), 6.0 * np.diagonal(state["inverse"])])
+    least = float(np.min(prior + np.diagonal(state["covariance"])))
+    print(f"rounds            {given.rounds:,}")
+    print(f"accuracy          {right[0]:.4f} in the first block, {right[-1]:.4f} in the last")
+    print(
+        f"repaired          {state['floored']:,} steps; the inverse was computed anew {state['refreshed']:,} times"
+    )
+    print(f"least variance    {least:.3g} of a coefficient; all numbers finite: {finite}")
+    print(f"seconds           {perf_counter() - start:.1f}")
+    return 0 if finite and least > -1e-3 and right[-1] > right[0] - 0.02 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
