@@ -1,4 +1,4 @@
-"""Ten million labelled rounds of the posterior expert in float32: does it stay finite, and as good as it was?"""
+"""Ten million labelled rounds of the posterior expert in float32: finite, and as good as it was?"""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def main() -> int:
     least = float(np.min(prior + np.diagonal(state["covariance"])))
     print(f"rounds            {given.rounds:,}")
     print(f"accuracy          {right[0]:.4f} in the first block, {right[-1]:.4f} in the last")
-    print(
-        f"repaired          {state['floored']:,} steps; the inverse was computed anew {state['refreshed']:,} times"
-    )
+    print(f"repaired          {state['floored']:,} steps; inverse computed anew {state['refreshed']:,} times")
     print(f"least variance    {least:.3g} of a coefficient; all numbers finite: {finite}")
     print(f"seconds           {perf_counter() - start:.1f}")
     return 0 if finite and least > -1e-3 and right[-1] > right[0] - 0.02 else 1

@@ -462,15 +462,19 @@ def test_less_than_a_row_is_left_unused_in_two_spaces(budget, backend):
 
 @pytest.mark.parametrize("budget", [3333, 5000, 9999, 15_000, 45_000, 200_000])
 def test_the_bank_takes_what_helps_and_no_more(budget, backend):
-    """In two spaces one more radial function has no room, or there are as many as ever help."""
+    """The older space has as many radial functions as ever help, or as fit; the younger what is left."""
     model = two_spaces("bank", budget, backend, rows=60)
-    sizes = {seat.settings.size for seat in seats(model) if "rbf" in seat.name}
-    if not sizes:
+    past, current = (
+        [seat for seat in space.seats if "rbf" in seat.name]
+        for space in (model._stage.past, model._stage.current)
+    )
+    if not past or not current:
         return
-    (size,) = sizes
-    more = sum(seat.bytes_of(size + 1) - seat.nbytes for seat in seats(model))
-    assert size == MOST_BASIS or model._budget - model.memory_usage() < more
-    assert size <= MOST_BASIS
+    (old,), (new,) = ({seat.settings.size for seat in group} for group in (past, current))
+    assert old // 2 <= new <= old <= MOST_BASIS
+    more = sum(seat.bytes_of(new + 1) - seat.nbytes for seat in model._stage.current.seats)
+    assert new == old or model._budget - model.memory_usage() < more
+    assert old == MOST_BASIS or new < old + 1
 
 
 # -- what gives way, and when

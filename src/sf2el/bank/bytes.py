@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sf2el import events
@@ -74,7 +75,7 @@ class BankBudget(Recipe):
         Where no second space has come yet, room is left for one like the first, if that costs none of the
         ``held`` radial functions.
         """
-        apart = stage.upcoming if stage.upcoming is not stage.past else None
+        apart = _younger(stage)
         main = [seat for space in stage.spaces() if space is not apart for seat in space.seats]
         fresh = [] if apart is None else apart.seats
         first = None
@@ -84,7 +85,7 @@ class BankBudget(Recipe):
             if (first is None and len(kernels) > 1) or ((first or 0) < FEW_BASIS and len(kernels) > 2):
                 return None
         if first is None or first < held:
-            first = _largest(main, available - _bytes(fresh, LEAST_BASIS), LEAST_BASIS)
+            first = _largest(main, available, LEAST_BASIS, fresh if apart is stage.current else (), fresh)
         if first is None or (first < FEW_BASIS and _to_spare(stage)):
             return None
         second = _largest(fresh, available - _bytes(main, first), 1)
@@ -104,7 +105,7 @@ class BankBudget(Recipe):
         told: Told = []
         changed = False
         for space in stage.spaces():
-            size = fresh if space is stage.upcoming and space is not stage.past else main
+            size = fresh if space is _younger(stage) else main
             for seat in space.seats:
                 before = seat.nbytes
                 moved = seat.refit(size)  # type: ignore[attr-defined]
@@ -239,9 +240,23 @@ def _bytes(seats: list[Any], size: int) -> int:
     return sum(int(seat.bytes_of(size)) for seat in seats)
 
 
-def _largest(seats: list[Any], available: int, least: int) -> int | None:
-    """Return the most radial functions, up to ``MOST_BASIS``, with which these experts fit; None: too few."""
+def _younger(stage: Stage) -> Space | None:
+    """Return the space whose experts have learned less than those of another in force."""
+    if stage.upcoming is not None and stage.upcoming is not stage.past:
+        return stage.upcoming
+    return stage.current if stage.recovers else None
+
+
+def _largest(
+    seats: list[Any], available: int, least: int, halved: Sequence[Any] = (), others: Sequence[Any] = ()
+) -> int | None:
+    """Return the most radial functions, up to ``MOST_BASIS``, with which these experts fit; None: too few.
+
+    Beside them ``halved`` experts have half as many at least, and ``others`` the least that is worth it.
+    """
     for size in range(MOST_BASIS, least - 1, -1):
-        if _bytes(seats, size) <= available:
+        beside = list(halved) or list(others)
+        room = max(LEAST_BASIS, size // 2) if halved else LEAST_BASIS
+        if _bytes(seats, size) + _bytes(beside, room) <= available:
             return size
     return None
