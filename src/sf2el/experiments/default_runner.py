@@ -90,7 +90,8 @@ def _code(kind: str) -> str:
     files = [here / "default_units.py", *sorted((root / "streams").glob("*.py"))]
     packages = []
     if kind in ("default", "paper", "drift"):
-        files += sorted(root.glob("*.py")) + sorted((root / "_core").rglob("*.py"))
+        files += sorted(root.glob("*.py")) + sorted((root / "bank").glob("*.py"))
+        files += sorted((root / "_core").rglob("*.py"))
         files += [here / "drift.py"] if kind == "drift" else []
         core = find_spec("sf2el._core._native")
         files += [Path(core.origin)] if core and core.origin else []
