@@ -6,6 +6,8 @@ The compiled core has the same one, so that both backends keep the same rows of 
 from __future__ import annotations
 
 _MASK = (1 << 64) - 1
+STRIDE = 0x9E3779B97F4A7C15
+"""What the state grows by with each word."""
 
 
 class SplitMix64:
@@ -23,7 +25,7 @@ class SplitMix64:
 
     def next(self) -> int:
         """Return the next word."""
-        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        self.state = (self.state + STRIDE) & _MASK
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
