@@ -16,8 +16,9 @@ from sf2el import events
 from sf2el.budget import MODEL_BYTES, newcomer_room
 from sf2el.events import MOST_KEPT, Happened
 from sf2el.formats import FORMAT, brought_up
+from sf2el.paper import PaperRecipe
 from sf2el.persist_parts import Reader, Writer, check_seats, recipe_in, recipe_out, whole
-from sf2el.plan import events_kept, smallest_budget
+from sf2el.plan import Shape, events_kept, smallest_budget
 from sf2el.rows import Names
 from sf2el.space import Space
 from sf2el.spaces import LATELY, Tracker
@@ -108,6 +109,10 @@ def _model_in(
     budget = content["budget"]
     if budget is not None:
         whole(budget)
+    if isinstance(recipe, PaperRecipe):
+        # Its buffers are as large as it is told, at once, in this space and in the next.
+        rows = recipe.buffer_size or 0
+        reader.check_size(budget or Shape(recipe.settings, "float64", rows).nbytes(1))
     if (budget is None) != (getattr(recipe, "buffer_size", None) is not None):
         raise ValueError("it has no size")
     model = cls.__new__(cls)
