@@ -287,6 +287,7 @@ public:
         p_.tie_novelty = s.real_or("tie_novelty", p_.tie_novelty);
         p_.tie_power = s.count_or("tie_power", p_.tie_power);
         p_.most_ties = s.count_or("most_ties", p_.most_ties);
+        p_.keep_inverse = !s.has("keep_inverse");
         state_ = block_of(sf2el::Posterior<Real>::state_bytes(p_));
         scratch_ = block_of(sf2el::Posterior<Real>::scratch_bytes(p_));
         core_ = std::make_unique<sf2el::Posterior<Real>>(p_, state_.data(), scratch_.data());
@@ -300,7 +301,7 @@ public:
     }
 
 private:
-    // One after the other: rows, coefficients, and the lower triangles of covariance and inverse.
+    // One after the other: rows, coefficients, and the lower triangles of covariance and, if kept, inverse.
     void fill(const Json& seat, const std::vector<Real>& numbers) {
         auto& c = core_->counters();
         const auto& counts = seat["counters"].items;
@@ -310,7 +311,8 @@ private:
         c.residuals = seat["residuals"].real();
         c.n = std::uint32_t(seat["rows"].count());
         const size_t n = c.n, all = core_->linear() + n, dim = p_.dim;
-        if (n > p_.size || numbers.size() != n * dim + p_.outputs * all + all * (all + 1) / 2 + n * (n + 1) / 2)
+        const size_t kept_inverse = p_.keep_inverse ? n * (n + 1) / 2 : 0;
+        if (n > p_.size || numbers.size() != n * dim + p_.outputs * all + all * (all + 1) / 2 + kept_inverse)
             fail("An expert has another size than it says");
         const Real* from = numbers.data();
         for (size_t s = 0; s < n; ++s)
@@ -318,7 +320,7 @@ private:
         for (size_t k = 0; k < p_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) core_->mean(k)[j] = *from++;
         for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_->covariance()[i] = *from++;
-        for (size_t i = 0; i < n * (n + 1) / 2; ++i) core_->inverse()[i] = *from++;
+        for (size_t i = 0; i < kept_inverse; ++i) core_->inverse()[i] = *from++;
     }
 
     sf2el::PosteriorParams p_;

@@ -57,7 +57,7 @@ public:
         for (size_t k = 0; k < params_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) posterior.mean(k)[j] = static_cast<Real>(in.coefficients[k * all + j]);
         pack(in.covariance, all, posterior.covariance());
-        pack(in.inverse, n, posterior.inverse());
+        if (params_.keep_inverse) pack(in.inverse, n, posterior.inverse());
     }
 
     size_t state_bytes() const override { return Posterior<Real>::state_bytes(params_); }

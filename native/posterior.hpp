@@ -4,7 +4,7 @@
 //
 // A labelled row moves the mean a and the covariance by one step of Laplace's
 // approximation (exact for squared loss). Kept are a, C = posterior minus prior
-// covariance, and Q = inverse of the Gram matrix of the kept rows. A row that the
+// covariance, and, unless bytes are short, Q = inverse of the Gram matrix of the kept rows. A row that the
 // kept ones cannot express joins them; over budget, the one that matters least
 // is projected onto the others.
 //
@@ -39,13 +39,13 @@ public:
     static size_t coordinates(const PosteriorParams& p) { return size_t(p.dim) + 1 + slots(p); }
 
     static size_t state_bytes(const PosteriorParams& p) {
-        const size_t reals = slots(p) * p.dim + p.outputs * coordinates(p) + packed_size(coordinates(p)) +
-                             packed_size(slots(p));
-        return sizeof(PosteriorCounters) + round_up(reals * sizeof(Real));
+        const size_t reals = slots(p) * p.dim + p.outputs * coordinates(p) + packed_size(coordinates(p));
+        return sizeof(PosteriorCounters) + round_up((reals + (p.keep_inverse ? inverse_reals(p) : 0)) * sizeof(Real));
     }
 
     static size_t scratch_bytes(const PosteriorParams& p) {
-        return p.outputs * sizeof(double) + round_up((p.dim + 5 * coordinates(p)) * sizeof(Real));
+        const size_t reals = p.dim + 5 * coordinates(p);
+        return p.outputs * sizeof(double) + round_up((reals + (p.keep_inverse ? 0 : inverse_reals(p))) * sizeof(Real));
     }
 
     // `state`: state_bytes(p) bytes, `scratch`: scratch_bytes(p) bytes, both aligned to 8; the
@@ -56,7 +56,7 @@ public:
         if (slots_ && p.centred > 0.0) {
             // The origin is a kept row at which little is left to learn: what all rows share is the constant's.
             c_->n = 1;
-            inverse_[0] = Real(1);
+            if (p.keep_inverse) inverse_[0] = Real(1);
             covariance_[diagonal(linear_)] = static_cast<Real>(-p.centred * p.rbf_scale);
         }
     }
@@ -69,7 +69,6 @@ public:
         rows_ = reinterpret_cast<Real*>(static_cast<unsigned char*>(state) + sizeof(PosteriorCounters));
         mean_ = rows_ + slots_ * p.dim;
         covariance_ = mean_ + p.outputs * stride_;
-        inverse_ = covariance_ + packed_size(stride_);
         m_ = static_cast<double*>(scratch);
         x_ = reinterpret_cast<Real*>(m_ + p.outputs);
         psi_ = x_ + p.dim;
@@ -77,6 +76,7 @@ public:
         e_ = gain_ + stride_;
         u_ = e_ + stride_;
         w_ = u_ + stride_;
+        inverse_ = p.keep_inverse ? covariance_ + packed_size(stride_) : w_ + stride_;
     }
 
     void predict(const double* x, double* scores) {
@@ -106,7 +106,12 @@ public:
     Real& feature(size_t s, size_t j) { return rows_[j * slots_ + s]; }
     Real* mean(size_t k) { return mean_ + k * stride_; }
     Real* covariance() { return covariance_; }
-    Real* inverse() { return inverse_; }
+
+    // Q; where it is not kept, it is good until the scratch is used again.
+    Real* inverse() {
+        ready();
+        return inverse_;
+    }
 
 private:
     // Rows are meant to be scaled (a few units at most), labels standardised: beyond these they are clipped.
@@ -116,6 +121,7 @@ private:
     static constexpr std::uint64_t removals_between_refreshes = 512;
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
+    static size_t inverse_reals(const PosteriorParams& p) { return packed_size(slots(p)); }
 
     static double limit(double value, double most) {
         value = value < most ? value : most;
@@ -234,6 +240,7 @@ private:
         for (size_t j = 0; j < linear_; ++j) gain_[j] += linear_scale * psi_[j];
         if (!slots_) return;
         const Real* k = psi_ + linear_;
+        ready();
         packed_times(inverse_, k, e_, c_->n);
         const Real g = Real(1) - dot(k, e_, c_->n);
         const double least = p_.novelty > PosteriorLimits<Real>::least_novelty ? p_.novelty
@@ -268,7 +275,11 @@ private:
         const size_t n = c_->n;
         if (!slots_ || c_->ties >= p_.most_ties) return;
         const Real* k = psi_ + linear_;
-        if (n < p_.size) {
+        size_t first, second;
+        nearest_two(k, n, first, second);
+        // The nearest alone expresses its kernel squared: only past that does the rest matter.
+        if (n < p_.size && (n == 0 || 1.0 - double(k[first]) * double(k[first]) > p_.tie_novelty)) {
+            ready();
             packed_times(inverse_, k, e_, n);
             const Real g = Real(1) - dot(k, e_, n);
             if (double(g) > p_.tie_novelty) {
@@ -277,7 +288,17 @@ private:
             }
         }
         if (n < 2 || 2 * n < p_.size) return;
-        size_t first = k[1] > k[0] ? 1 : 0, second = 1 - first;
+        double weight = 1.0;
+        for (std::uint32_t i = 0; i < p_.tie_power; ++i) weight *= double(k[second]);
+        if (weight < least_tie) return;
+        ++c_->ties;
+        observe_equal(first, second, p_.tie_noise / weight);
+    }
+
+    // The largest and the second largest of n kernels; as far as there are two.
+    static void nearest_two(const Real* k, size_t n, size_t& first, size_t& second) {
+        first = n > 1 && k[1] > k[0] ? 1 : 0;
+        second = 1 - first;
         for (size_t s = 2; s < n; ++s) {
             if (k[s] > k[first]) {
                 second = first;
@@ -286,11 +307,6 @@ private:
                 second = s;
             }
         }
-        double weight = 1.0;
-        for (std::uint32_t i = 0; i < p_.tie_power; ++i) weight *= double(k[second]);
-        if (weight < least_tie) return;
-        ++c_->ties;
-        observe_equal(first, second, p_.tie_noise / weight);
     }
 
     // f(x_i) - f(x_j) = 0, observed with this noise.
@@ -374,23 +390,32 @@ private:
         for (size_t j = 0; j < all; ++j) w_[j] = gain_[at] * u_[j] + gain_[j];
         packed_fold(covariance_, u_, gain_, w_, linear_, all);
         packed_move_last(covariance_, at, all);
-        packed_rank_one(inverse_, Real(1), e_, Real(-1) / q, n);
-        packed_move_last(inverse_, i, n);
+        if (p_.keep_inverse) {
+            packed_rank_one(inverse_, Real(1), e_, Real(-1) / q, n);
+            packed_move_last(inverse_, i, n);
+        }
         for (size_t j = 0; j < p_.dim; ++j) feature(i, j) = feature(n - 1, j);
         --c_->n;
-        if (++c_->removed % removals_between_refreshes == 0) refresh();
+        if (++c_->removed % removals_between_refreshes == 0 && p_.keep_inverse) {
+            // What rounding has added to Q goes.
+            invert();
+            ++c_->refreshed;
+        }
     }
 
-    // Q anew from the rows: what rounding has added to it goes.
-    void refresh() {
+    void ready() {
+        if (!p_.keep_inverse) invert();
+    }
+
+    // Q from the rows.
+    void invert() {
         const size_t n = c_->n;
         for (size_t s = 0; s < n; ++s) {
-            for (size_t j = 0; j < p_.dim; ++j) x_[j] = feature(s, j);
-            kernels(x_, s, inverse_ + packed_row(s));
+            for (size_t j = 0; j < p_.dim; ++j) u_[j] = feature(s, j);
+            kernels(u_, s, inverse_ + packed_row(s));
             inverse_[packed_row(s) + s] = static_cast<Real>(1.0 + PosteriorLimits<Real>::jitter);
         }
-        packed_invert(inverse_, e_, n);
-        ++c_->refreshed;
+        packed_invert(inverse_, w_, n);
     }
 
     const PosteriorParams& p_;
@@ -399,7 +424,7 @@ private:
     Real* rows_;        // slots x dim, feature by feature
     Real* mean_;        // outputs x coordinates
     Real* covariance_;  // posterior minus prior, packed, linear coordinates first
-    Real* inverse_;     // of the Gram matrix, packed
+    Real* inverse_;     // of the Gram matrix, packed; scratch where it is not kept
     // Scratch, with no meaning between rounds.
     double* m_;
     Real *x_, *psi_, *gain_, *e_, *u_, *w_;

@@ -84,10 +84,15 @@ def made(name: str) -> Any:
 
 
 def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Return the header, our text in it and the numbers of a file."""
+    """Return the header, our text in it and the numbers of a file, but not the checksum.
+
+    A file without one is read too, and must not be trusted more than one whose checksum was made to fit.
+    """
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
-    return header, json.loads(header["__metadata__"]["sf2el"]), data[8 + length :]
+    content = json.loads(header["__metadata__"]["sf2el"])
+    content.pop("checksum", None)
+    return header, content, data[8 + length :]
 
 
 def closed(header: dict[str, Any], content: Any, body: bytes) -> bytes:
@@ -100,7 +105,7 @@ def closed(header: dict[str, Any], content: Any, body: bytes) -> bytes:
 
 def flipped(data: bytes, rng: np.random.Generator) -> bytes:
     """Change a few bytes anywhere."""
-    out = bytearray(data)
+    out = bytearray(closed(*opened(data)))
     for _ in range(int(rng.integers(1, 6))):
         out[int(rng.integers(len(out)))] = int(rng.integers(256))
     return bytes(out)

@@ -14,7 +14,7 @@ from test_model import Frame, state_of
 
 from sf2el import RBF, SF2EL, LearnerSettings, SF2ELRegressor
 from sf2el._core import native_available
-from sf2el.bank.bytes import FEW_BASIS, MOST_BASIS
+from sf2el.bank.bytes import ENOUGH_BASIS, FEW_BASIS, MOST_BASIS
 from sf2el.budget import (
     hedge_bytes,
     learner_bytes,
@@ -27,6 +27,7 @@ from sf2el.budget import (
 from sf2el.events import MOVED
 from sf2el.plan import ENOUGH_ROWS, FORMS
 from sf2el.posterior import PosteriorSettings, affine_bytes, fixed_share_bytes, moments_bytes, posterior_bytes
+from sf2el.sketch import Sketch
 
 BACKENDS = ("native", "numpy")
 KINDS = ("bank", "paper")
@@ -234,12 +235,16 @@ def test_experts_moments_and_affine_maps_have_the_bytes_told(be, precision):
     for dim in (1, 3, 10):
         for size in (0, 1, 7, 40):
             for outputs, task in ((1, "binary"), (3, "classes")):
-                settings = PosteriorSettings(size=size, gamma=1.0, outputs=outputs, task=task)
-                expert = be.Posterior(settings, dim, precision)
-                assert expert.nbytes == posterior_bytes(dim, size, outputs, precision)
-                X = np.random.default_rng(0).normal(size=(100, dim))
-                expert.run(X, np.resize([1.0, np.nan, 0.0 if outputs > 1 else -1.0], 100))
-                assert expert.nbytes == posterior_bytes(dim, size, outputs, precision)
+                for kept in (True, False):
+                    settings = PosteriorSettings(
+                        size=size, gamma=1.0, outputs=outputs, task=task, keep_inverse=kept
+                    )
+                    told = posterior_bytes(dim, size, outputs, precision, keep_inverse=kept)
+                    expert = be.Posterior(settings, dim, precision)
+                    assert expert.nbytes == told
+                    X = np.random.default_rng(0).normal(size=(100, dim))
+                    expert.run(X, np.resize([1.0, np.nan, 0.0 if outputs > 1 else -1.0], 100))
+                    assert expert.nbytes == told
         assert be.Moments(dim, precision).nbytes == moments_bytes(dim, precision)
         assert be.AffineMap(dim, 4, 0.0, precision).nbytes == affine_bytes(dim, 4, precision)
 
@@ -329,7 +334,11 @@ def kept_by_map(psi: Any) -> int:
         assert matrix.shape == (psi.old_dim, psi.new_dim + 1)
         size += center.nbytes + matrix[:, -1].size * 8 + eights(REAL[psi.precision] * matrix[:, :-1].size)
     if psi.joint is not None:
-        size += kept_by_moments(psi.joint, psi.new_dim + psi.old_dim, psi.precision)
+        both = psi.new_dim + psi.old_dim
+        if isinstance(psi.joint, Sketch):
+            size += 8 * (2 + both) + eights(4 * (len(psi.joint.state()) - 2 - both))
+        else:
+            size += kept_by_moments(psi.joint, both, psi.precision)
     return size
 
 
@@ -348,7 +357,8 @@ def kept_by_seat(seat: Any) -> int:
     outputs, most = len(state["coefficients"]), seat.settings.size
     slots = most + 1 if most else 0  # a row joins before another leaves
     every = seat.dim + 1 + slots
-    reals = slots * seat.dim + outputs * every + (every * (every + 1) + slots * (slots + 1)) // 2
+    reals = slots * seat.dim + outputs * every + every * (every + 1) // 2
+    reals += slots * (slots + 1) // 2 if seat.settings.keep_inverse else 0
     assert state["rows"].shape[0] <= most
     turn = 0
     if seat.name.startswith("white "):
@@ -472,7 +482,8 @@ def test_the_bank_takes_what_helps_and_no_more(budget, backend):
         return
     (old,), (new,) = ({seat.settings.size for seat in group} for group in (past, current))
     assert old // 2 <= new <= old <= MOST_BASIS
-    more = sum(seat.bytes_of(new + 1) - seat.nbytes for seat in model._stage.current.seats)
+    lean = not past[0].settings.keep_inverse
+    more = sum(seat.bytes_of(new + 1, lean) - seat.nbytes for seat in model._stage.current.seats)
     assert new == old or model._budget - model.memory_usage() < more
     assert old == MOST_BASIS or new < old + 1
 
@@ -523,20 +534,20 @@ def test_what_gives_way_gives_way_in_order(backend):
     assert model.weights() == {"current": 1.0}
 
 
-def _joined(step: tuple[list[str], bool, bool, int]) -> tuple[str, int]:
-    """The experts of a step and its statistics as one text, and its radial functions."""
-    names, fits_anew, _, size = step
-    return " ".join([*names, str(fits_anew)]), size
+def _joined(step: tuple[list[str], bool, bool, int, bool]) -> tuple[str, int]:
+    """The experts of a step, its statistics and its form as one text, and its radial functions."""
+    names, fits_anew, _, size, lean = step
+    return " ".join([*names, str(fits_anew), str(lean)]), size
 
 
 def test_what_gives_way_in_the_bank_gives_way_in_order(backend):
     """Down to some radial functions, then what they are worth more than, then all but a linear expert.
 
-    The published learner goes first, then the experts that see white, then the map's statistics, radial
-    experts, the vanished space and the covariance of what is left.
+    Matrices that can be computed go first, then the published learner, the experts that see white, the map's
+    statistics, radial experts, the vanished space and the covariance of what is left.
     """
     model = two_spaces("bank", 80 * 1024, backend, rows=150)
-    steps: list[tuple[list[str], bool, bool, int]] = []
+    steps: list[tuple[list[str], bool, bool, int, bool]] = []
     for budget in np.geomspace(80 * 1024, 600, 120).astype(int).tolist():
         total = model.events().total
         before = len(seats(model)), model._stage.past is not None
@@ -552,10 +563,16 @@ def test_what_gives_way_in_the_bank_gives_way_in_order(backend):
             assert any(text.startswith("experts:") or "were dropped" in text for text in texts)
         stage, names = model._stage, [seat.name for seat in seats(model)]
         sizes = [seat.settings.size for seat in seats(model) if "rbf" in seat.name]
+        names += ["covariance" for space in stage.spaces() if space.moments is not None]
         fits_anew = stage.psi is not None and not stage.psi.settled
-        steps.append((names, fits_anew, stage.past is not None, max(sizes, default=0)))
+        lean = not all(seat.settings.keep_inverse for seat in seats(model) if "rbf" in seat.name)
+        steps.append((names, fits_anew, stage.past is not None, max(sizes, default=0), lean))
     whole = steps[0]
-    assert whole[1:] == (True, True, MOST_BASIS)
+    assert whole[1:] == (True, True, MOST_BASIS, False)
+    radial = [(size, lean) for _, _, _, size, lean in steps if size]
+    assert [lean for _, lean in radial] == sorted(lean for _, lean in radial)
+    assert min(size for size, lean in radial if not lean) >= ENOUGH_BASIS
+    assert min(size for size, lean in radial if lean) < FEW_BASIS
     assert [name.split()[-1] for name in whole[0]].count("paper") == 2
     assert sum(name.startswith("white") for name in whole[0]) == 1
     # What has gone does not come back, and goes in this order.
@@ -567,7 +584,7 @@ def test_what_gives_way_in_the_bank_gives_way_in_order(backend):
             sum(name.startswith("white") for name in names),
             names.count("paper"),
         )
-        for names, fits_anew, past, _ in steps
+        for names, fits_anew, past, *_ in steps
     ]
     for thing in zip(*kept, strict=True):
         assert list(thing) == sorted(thing, reverse=True) and thing[0] and not thing[-1]
@@ -609,7 +626,7 @@ def test_a_white_expert_that_is_the_only_radial_one_is_no_extra(backend):
     model = two_spaces("bank", 30_000, backend, rows=150)
     stage = model._stage
     heavy = [100.0 if name.startswith("current white") else 1.0 for name in stage.names()]
-    stage.weights = model._recipe._weights(stage, np.array(heavy) / sum(heavy))
+    stage.weights = model._recipe.weights_from(stage, np.array(heavy) / sum(heavy))
     stage.arrange()
     learn(model, B + C, 6, 3)
     white = [seat.name for seat in model._stage.current.seats if "rbf" in seat.name]

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import sf2el
 from sf2el import cli
 from sf2el._core import native_available
 from sf2el.cli.progress import progress
@@ -73,6 +74,12 @@ def test_module_is_the_command_line():
     result = in_new_python("-m", "sf2el", "--version")
     assert result.returncode == 0
     assert result.stdout.startswith(f"sf2el {version('sf2el')} (")
+
+
+def test_the_package_tells_its_version_and_looks_it_up_only_then():
+    code = "import sys, sf2el; print('importlib.metadata' in sys.modules, sf2el.__version__)"
+    assert in_new_python("-c", code).stdout == f"False {version('sf2el')}\n"
+    assert "__version__" in dir(sf2el)
 
 
 @pytest.mark.parametrize("name", ["native", "numpy"])

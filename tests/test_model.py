@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -197,6 +198,10 @@ BAD_ROWS = {
     "nothing observed": {"a": None, "b": float("nan")},
     "empty": {},
     "complex": {"a": 1j, "b": 1.0},
+    "a tuple for a name": {("a", 1): 1.0},
+    "a truth for a name": {"a": 1.0, True: 1.0},
+    "half a character for a name": {"a": 1.0, "\ud800": 1.0},
+    "a number of many digits for a name": {10**60: 1.0},
     "not a dict": [1.0, 2.0],
 }
 
@@ -215,7 +220,14 @@ def test_a_bad_row_gets_one_sentence_and_changes_nothing(name, kind, backend):
     assert state_of(model) == before
 
 
-BAD_LABELS = {"a third": "z", "another type": 3, "a fraction": 0.5, "a list": ["x"], "infinite": float("inf")}
+BAD_LABELS = {
+    "a third": "z",
+    "another type": 3,
+    "a fraction": 0.5,
+    "a list": ["x"],
+    "infinite": float("inf"),
+    "half a character": "\ud800",
+}
 
 
 @pytest.mark.parametrize("name", BAD_LABELS)
@@ -230,16 +242,16 @@ def test_a_bad_label_gets_one_sentence_and_changes_nothing(name, backend):
     ):
         with pytest.raises(ValueError) as raised:
             learn(BAD_LABELS[name])
-        assert "\n" not in str(raised.value)
+        assert "\n" not in str(raised.value) and str(raised.value).endswith(".")
     assert state_of(model) == before
 
 
 def bad_arrays() -> dict[str, Any]:
     rows = np.ones((4, 3))
-    nan, infinite, huge = rows.copy(), rows.copy(), rows.copy()
-    nan[2, 1], infinite[3, 0], huge[1, 1] = np.nan, -np.inf, 1e101
+    nothing, infinite, huge = rows.copy(), rows.copy(), rows.copy()
+    nothing[2], infinite[3, 0], huge[1, 1] = np.nan, -np.inf, 1e101
     return {
-        "NaN": nan,
+        "nothing observed": nothing,
         "infinite": infinite,
         "huge": huge,
         "narrow": np.ones((4, 2)),
@@ -262,7 +274,38 @@ def test_a_bad_array_gets_one_sentence_and_changes_nothing(name, backend):
         model.learn_many(np.ones((2, 3)), [1])
     with pytest.raises(ValueError, match="different columns"):
         model.learn_many(np.ones((2, 3)), features=["a", "a", "b"])
+    for features in (3, b"abc", {"a", "b", "c"}):
+        with pytest.raises(ValueError, match="must be a list"):
+            model.learn_many(np.ones((2, 3)), features=features)
+    with pytest.raises(ValueError, match="named by text"):
+        model.learn_many(np.ones((2, 3)), features=[["a"], "b", "c"])
     assert state_of(model) == before
+
+
+@pytest.mark.parametrize("make_model", [SF2EL, SF2ELRegressor])
+def test_nan_in_an_array_is_a_gap_of_the_dict_rows(make_model, backend):
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(60, 3)), [1, None, 0] * 20
+    rows[rng.random((60, 3)) < 0.2] = np.nan
+    rows[:, 0] = 1.0 + np.arange(60) % 7
+    loop, learned, run = (make_model(budget="8KiB", backend=backend) for _ in range(3))
+    for values, label in zip(rows, y, strict=True):
+        loop.learn_one(dict(enumerate(values.tolist())), label)
+    learned.learn_many(rows, y)
+    run.run_many(rows, y)
+    assert learned.to_bytes() == loop.to_bytes() == run.to_bytes()
+    assert list(learned.predict_many(rows, features=range(3))) == [
+        loop.predict_one(dict(enumerate(values.tolist()))) for values in rows
+    ]
+
+
+def test_very_many_features_are_refused_before_anything_is_made_for_them(monkeypatch):
+    made = []
+    monkeypatch.setattr("sf2el.recipe.Space", lambda *_, **__: made.append(1))
+    model = SF2EL(budget="64KiB")
+    with pytest.raises(ValueError, match=r"This row has 100000 features.*leave features out"):
+        model.learn_one({f"f{i}": 1.0 for i in range(100_000)}, "x")
+    assert not made and model.events().total == 0
 
 
 @pytest.mark.parametrize(
@@ -431,3 +474,44 @@ def test_numbers_beyond_every_float_and_long_values_get_a_short_sentence(backend
             act()
         assert len(str(raised.value)) < 250
     assert (model.events().total, number.events().total) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_a_gap_beside_a_new_space_is_filled_by_a_map_that_is_fitted_once_a_row(kind, backend, monkeypatch):
+    rng = np.random.default_rng(0)
+    model, plain = make(kind, backend), make(kind, backend)
+    for t in range(60):
+        a, b = rng.normal(size=2)
+        x = {"a": a, "b": b} | ({"c": a + b, "d": a - b} if t >= 40 else {})
+        for one in (model, plain):
+            one.learn_one(x, int(a > 0) if t % 2 else None)
+    fitted, own = [], type(model._stage.overlap)
+    solve = own.solve
+    monkeypatch.setattr(own, "solve", lambda *args: fitted.append(1) or solve(*args))
+    for t in range(10):
+        a, b = rng.normal(size=2)
+        x = {"a": a, "c": a + b, "d": a - b}
+        fitted.clear()
+        model.predict_one(x)
+        if t % 2:
+            model = copy.deepcopy(model)  # a model that was saved has no fit, and comes to the same one
+        model.learn_one(x, 1)
+        assert len(fitted) == 1 + t % 2
+        plain.learn_one(x, 1)
+    assert state_of(model) == state_of(plain)
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_features_that_no_memory_has_room_for_are_refused_and_change_nothing(kind, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    fresh, model = make(kind, None), make(kind, None)
+    for t in range(20):
+        model.learn_one({"a": t % 7, "b": t % 5} | ({"c": 1.0 * t} if t > 17 else {}), t % 2)
+    before = state_of(model)
+    monkeypatch.setattr("sf2el.recipe.Space", full)
+    for one, x in ((fresh, {"a": 1.0}), (model, {"a": 1.0, "b": 2.0, "c": 3.0})):
+        with pytest.raises(ValueError, match="not so much memory"):
+            one.learn_one(x, 1)
+    assert state_of(model) == before and fresh.events().total == 0

@@ -169,7 +169,14 @@ def test_either_backend_goes_on_with_the_other_s_file(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "names", [["a", "b\0c", "\x01x", "\x02"], [1, 0, -5, 10**20], ["1", 1], ["ü", "", '"\\']]
+    "names",
+    [
+        ["a", "b\0c", "\x01x", "\x02"],
+        [1, 0, -5, 10**20],
+        ["1", 1],
+        ["ü", "", '"\\'],
+        [np.int64(3), np.str_("a")],
+    ],
 )
 def test_any_text_or_number_is_a_name(names):
     model = SF2EL(budget="8KiB")
@@ -273,8 +280,30 @@ def test_a_file_that_asks_for_all_memory_is_refused():
         SF2EL.from_bytes(closed(header, content, body))
 
 
-def test_features_without_plain_names_cannot_be_saved(backend):
-    model = make("paper", None)
-    model.learn_one({("a", 1): 1.0})
-    with pytest.raises(ValueError, match="named by text"):
-        model.to_bytes()
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_bit_that_changed_is_noticed_by_the_checksum(name):
+    model = made(name)
+    whole = model.to_bytes()
+    start = 8 + int.from_bytes(whole[:8], "little")
+    rng = np.random.default_rng(0)
+    for at in rng.integers(start, len(whole), size=20):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        with pytest.raises(ValueError, match="its checksum is another"):
+            type(model).from_bytes(bytes(damaged))
+    told = whole.replace(b'\\"rows\\":%d' % model._rows_seen, b'\\"rows\\":%d' % (model._rows_seen ^ 1))
+    assert told != whole
+    with pytest.raises(ValueError, match="its checksum is another"):
+        type(model).from_bytes(told)
+
+
+def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    model = made("bank")
+    for path in (tmp_path, tmp_path / "file" / "model"):
+        with pytest.raises(OSError, match=r"cannot be written: .*; name another file") as raised:
+            model.save(path)
+        assert str(raised.value).startswith(str(path))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    model.save(tmp_path / "new" / "folder" / "model")
+    assert SF2EL.load(tmp_path / "new" / "folder" / "model").to_bytes() == model.to_bytes()

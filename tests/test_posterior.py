@@ -283,6 +283,52 @@ def test_the_bytes_are_those_told(be, dim, size, precision):
         assert be.Posterior(s, dim, precision).nbytes == posterior_bytes(dim, size, outputs, precision)
 
 
+# -- without the inverse of the Gram matrix
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_not_kept_is_computed_to_the_same(be, task):
+    """Rows join, tie and leave alike; only the rounding of the inverse differs."""
+    X, y = stream(task, 300, labelled=0.5)
+    ties = {"tie_noise": 1.0, "tie_novelty": 0.3, "centred": 0.9}
+    kept, computed = (
+        be.Posterior(settings(task, keep_inverse=keep, **ties), 3, "float64") for keep in (True, False)
+    )
+    scores, risks = kept.run(X, y)
+    lean_scores, lean_risks = computed.run(X, y)
+    assert kept.removed == computed.removed > 10 and kept.joined == computed.joined
+    assert kept.ties == computed.ties
+    assert np.abs(scores - lean_scores).max() < 1e-6
+    assert np.nanmax(np.abs(risks - lean_risks)) < 1e-6
+    assert computed.refreshed == 0
+
+
+@needs_native
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_both_backends_compute_the_same_inverse(precision):
+    X, y = stream("binary", 300)
+    s = settings("binary", keep_inverse=False, tie_noise=1.0)
+    compiled, plain = (backend(name).Posterior(s, 3, precision) for name in ("native", "numpy"))
+    close = 1e-8 if precision == "float64" else 2e-3
+    assert np.abs(compiled.run(X, y)[0] - plain.run(X, y)[0]).max() < close
+    assert np.abs(compiled.state()["inverse"] - plain.state()["inverse"]).max() < 100 * close
+
+
+def test_a_state_goes_from_one_form_to_the_other_and_back(be):
+    X, y = stream("binary", 200)
+    lean = be.Posterior(settings("binary", keep_inverse=False), 3)
+    lean.run(X, y)
+    full = be.Posterior(settings("binary"), 3)
+    full.set_state(lean.state())
+    again = be.Posterior(settings("binary", keep_inverse=False), 3)
+    again.set_state(full.state())
+    assert same(again.state(), lean.state())
+    more = stream("binary", 100, seed=1)
+    scores = lean.run(*more)[0]
+    assert np.array_equal(again.run(*more)[0], scores)
+    assert np.abs(full.run(*more)[0] - scores).max() < 1e-6
+
+
 # -- a long life among hostile rows
 
 

@@ -120,7 +120,7 @@ def test_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("pathlib.Path.replace", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="cannot be written: no space left"):
         sample_page(title="Other").write(path)
     assert path.read_text(encoding="utf-8") == before
     assert [file.name for file in path.parent.iterdir()] == ["index.html"]

@@ -297,8 +297,39 @@ def test_resume_refuses_other_data_label_and_folder(data, tmp_path):
     (tmp_path / "m.checkpoint").write_bytes(b"garbage")
     result = invoke(data, *args, "--out", tmp_path, "--resume", tmp_path / "m")
     assert result.exit_code == 1 and "is not a checkpoint" in result.stderr
+    (tmp_path / "m.checkpoint").write_bytes((tmp_path / "m").read_bytes())
+    result = invoke(data, *args, "--out", tmp_path, "--resume", tmp_path / "m")
+    assert result.exit_code == 1 and "is damaged, or of another kind." in result.stderr
     result = invoke(data, *args, "--out", tmp_path, "--resume", tmp_path / "nosuch")
     assert result.exit_code == 1 and "There is no checkpoint" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content.update(row=-5),
+        lambda content: content.update(written="all"),
+        lambda content: content["place"].update(offset=None),
+        lambda content: content["tallies"].pop("history"),
+        lambda content: content["tallies"].update(windows=3),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_refused_in_one_sentence(damage, data, tmp_path):
+    args = [data, "--label", "y", "--out", tmp_path]
+    done(*args, "--limit", "100", "--save", tmp_path / "m")
+    path = tmp_path / "m.checkpoint"
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    content = json.loads(header["__metadata__"]["sf2el-run"])
+    damage(content)
+    header["__metadata__"]["sf2el-run"] = json.dumps(content)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    before = outcome(tmp_path)
+    result = invoke(*args, "--resume", tmp_path / "m")
+    assert result.exit_code == 1 and "damaged" in result.stderr and "Unexpected" not in result.stderr
+    assert outcome(tmp_path) == before
 
 
 def test_rows_before_a_bad_line_are_kept_and_the_run_goes_on_when_it_is_mended(tmp_path):
@@ -324,10 +355,19 @@ def test_third_label_of_the_paper_names_the_rows(tmp_path):
     assert result.exit_code == 1 and "rows.csv, rows 0 to 100:" in result.stderr
 
 
-@pytest.mark.parametrize("args", [["--buffer", "9"], ["--delay", "-1"], ["--format", "xls"], []])
+@pytest.mark.parametrize(
+    "args", [["--buffer", "9"], ["--delay", "-1"], ["--format", "xls"], ["--save", ""], ["--resume", ""], []]
+)
 def test_wrong_usage_leaves_with_2(data, tmp_path, args):
     label = ["--label", "y"] if args else []
     assert invoke(data, *label, *args, "--out", tmp_path).exit_code == 2
+
+
+def test_nothing_is_no_name_of_a_file_and_no_class(data, tmp_path):
+    result = invoke("", "--label", "y", "--out", tmp_path)
+    assert result.exit_code == 2 and "name a file." in result.stderr
+    result = invoke(data, "--label", "y", "--out", tmp_path, "--classes", "")
+    assert result.exit_code == 1 and "at least two different labels" in result.stderr
 
 
 # ---- memory, page
@@ -415,3 +455,18 @@ def test_a_log_without_any_value_gets_a_page(tmp_path):
     log.write_text("a,b,y\n,,x\n,,z\n")
     done(log, "--label", "y", "--out", tmp_path / "out")
     assert (tmp_path / "out" / "index.html").exists()
+
+
+def test_a_failed_run_leaves_no_summary_of_an_earlier_one_beside_its_predictions(tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "o"
+    path.write_text(evolving(300))
+    done(path, "--label", "y", "--out", out, "--save", tmp_path / "m")
+    before, bad = outcome(out), tmp_path / "bad.csv"
+    bad.write_text("a,b,c,u,v,y\none,2,3,,,wet\n" * 200)
+    assert invoke(path, "--label", "nosuch", "--out", out).exit_code == 1
+    assert invoke(bad, "--label", "y", "--out", out).exit_code == 1
+    assert invoke(bad, "--label", "y", "--out", out, "--resume", tmp_path / "m").exit_code == 1
+    assert outcome(out) == before, "a run that did not begin changes nothing"
+    path.write_text(evolving(300) + "one,2,3,,,wet\n")
+    assert invoke(path, "--label", "y", "--out", out, "--seed", "1").exit_code == 1
+    assert [file.name for file in out.iterdir()] == ["predictions.csv"]

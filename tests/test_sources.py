@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf2el.sources import DataError, chunks, csv_source, open_source
+from sf2el.sources import DataError, chunks, csv_source, jsonl, open_source
+from sf2el.sources.block import MISSING
 from sf2el.sources.csv_exact import Layout, read_exactly
 from sf2el.sources.csv_fast import read_by_splitting
 from sf2el.sources.labels import LabelReader
@@ -102,6 +104,15 @@ def test_whole_numbers_are_int_labels_and_the_first_label_decides(tmp_path):
     assert values(read(write(tmp_path, "a,y\n1,0.5\n1,2\n1,\n"), regression=True))[1] == [0.5, 2.0, None]
 
 
+def test_the_readme_names_every_word_that_means_not_observed(tmp_path):
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    assert all(f"`{word}`" in readme for word in MISSING if word)
+    lines = [f"{word},1,{word}\n" for word in MISSING]
+    (block,) = read(write(tmp_path, "a,b,y\n" + "".join(lines) + "2,1,u\n"))
+    assert np.isnan(block.rows[:-1, 0]).all() and block.rows[-1, 0] == 2.0
+    assert block.labels == [None] * len(MISSING) + ["u"]
+
+
 def test_ignored_columns_may_hold_anything(tmp_path):
     rows, _ = values(read(write(tmp_path, ",city,a,y\n0,Paris,1,u\n1,,2,v\n"), ignore=["", "city"]))
     assert rows.tolist() == [[1], [2]]
@@ -185,6 +196,7 @@ HOSTILE = {
     "fraction": ("a,y\n1,u\n", None),
     "fraction label": ("a,y\n1,1\n1,1.5\n", "line 3, column 'y': the label 1.5 is neither.*--regression"),
     "mixed labels": ("a,y\n1,1\n1,\n1,up\n", "line 4, column 'y': the label 'up' is text"),
+    "long name": ("a" * 200_000 + ",y\n1,u\n", "line 1: field larger than"),
     "quote": ('a,y\n1,"u\n2,v\n', "line 2"),
     "nul": (b"a,y\n1\x00,u\n", "line 2"),
 }
@@ -212,6 +224,8 @@ def test_line_without_end_is_refused_in_constant_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "SIZE", 1 << 12)
     with pytest.raises(DataError, match="line 2: the line does not end"):
         read(write(tmp_path, b"a,y\n" + b"1" * (1 << 18)))
+    with pytest.raises(DataError, match="line 1: the line does not end"):
+        read(write(tmp_path, b"a" * (1 << 18)))
     with pytest.raises(DataError, match="line 2: a double quote is not closed"):
         read(write(tmp_path, b'a,y\n"' + b"1,2\n" * (1 << 16)))
 
@@ -248,6 +262,24 @@ def test_json_lines_may_differ_in_keys(tmp_path):
     assert block.labels == ["u", None, None, "v"]
 
 
+def test_rows_that_share_no_keys_make_no_vast_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl, "MOST_CELLS", 1000)
+    rows = [{"a": i, f"stray{i}": 1, "y": "uv"[i % 2]} for i in range(400)]
+    path = write(tmp_path, "\n\n".join(map(json.dumps, rows)) + "\n", "rows.jsonl")
+    blocks = read(path)
+    assert all(block.rows.size <= 1000 for block in blocks)
+    assert [value for block in blocks for value in block.rows[:, 0]] == list(range(400))
+    assert [label for block in blocks for label in block.labels] == ["u", "v"] * 200
+    for begun in blocks[:: len(blocks) // 5]:
+        source = open_source(path, "y")
+        assert [value for block in source.blocks(begun.place) for value in block.rows[:, 0]] == list(
+            range(begun.first, 400)
+        )
+        source.close()
+    with pytest.raises(DataError, match="line 801: this is not JSON"):
+        read(write(tmp_path, path.read_text() + "\n{", "rows.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -259,6 +291,7 @@ def test_json_lines_may_differ_in_keys(tmp_path):
         ('{"a": 1, "y": [1]}\n', "line 1: the label"),
         ('{"a": 1, "y": 1}\n{"a": 1, "y": "up"}\n', "line 2: the label 'up' is text"),
         ('[{"a": 1}]\n', "this is an array"),
+        ('{"a": 1, "y": 1}\n{"a": 1, "a": 2, "y": 1}\n', "line 2: the key 'a' is there twice"),
         ('{"a": 1}\n{"b": 1}\n', "no row has a label 'y'; the keys are a, b"),
         (b'{"a": 1, "y": "\xe9"}\n', "line 1: the byte 0xe9"),
         ("\n\n", "is empty"),

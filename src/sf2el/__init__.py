@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sf2el.scaling import Scaler
     from sf2el.settings import LearnerSettings
 
+    __version__: str
+
 __all__ = [
     "RBF",
     "SF2EL",
@@ -44,6 +46,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: a command that needs none of them starts at once."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("sf2el")
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(home), name)
@@ -53,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -9,6 +9,15 @@ from pathlib import Path
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file by way of a temporary one beside it, so that a crash leaves the old or the new content."""
+    try:
+        _write(path, content)
+    except OSError as error:
+        # Its own text would name the temporary file, of which nobody has heard.
+        reason = (error.strerror or str(error)).lower()
+        raise type(error)(f"{path} cannot be written: {reason}; name another file, or make room.") from error
+
+
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -71,25 +71,30 @@ class PosteriorSeat:
         """Whether it has radial functions."""
         return self.settings.gamma > 0.0
 
-    def bytes_of(self, size: int) -> int:
-        """Return the bytes it would keep with so many radial functions."""
-        size = size if self.kernel else 0
+    def bytes_of(self, size: int, lean: bool) -> int:
+        """Return the bytes it would keep with so many radial functions; lean: no matrix it can compute."""
+        s = self._of(size, lean)
         turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
-        return turn + posterior_bytes(self.dim, size, self.settings.outputs, self.precision)
+        return turn + posterior_bytes(
+            self.dim, s.size, s.outputs, self.precision, keep_inverse=s.keep_inverse
+        )
+
+    def _of(self, size: int, lean: bool) -> PosteriorSettings:
+        return replace(self.settings, size=size, keep_inverse=not lean) if self.kernel else self.settings
 
     @property
     def nbytes(self) -> int:
         """Bytes that the expert keeps."""
         return int(self.core.nbytes)
 
-    def refit(self, size: int) -> float:
+    def refit(self, size: int, lean: bool) -> float:
         """Take room for so many radial functions; return how far the function moved for want of it."""
-        size = size if self.kernel else 0
-        if size == self.settings.size:
+        settings = self._of(size, lean)
+        if settings == self.settings:
             return 0.0
         state = self.posterior.state()
-        moved = _shrink(state, self.dim + 1, size)
-        self.settings = one_of(replace(self.settings, size=size))
+        moved = _shrink(state, self.dim + 1, settings.size)
+        self.settings = one_of(settings)
         self._adopt(state)
         return moved
 
@@ -173,16 +178,17 @@ class PaperSeat(LearnerSeat):
 
     MOST_ROWS = 30
 
-    def bytes_of(self, size: int) -> int:
+    def bytes_of(self, size: int, lean: bool) -> int:
         """Return the bytes it would keep beside experts of so many radial functions."""
-        return self._of(size).nbytes(self.dim)
+        return self._of(size, lean).nbytes(self.dim)
 
-    def _of(self, size: int) -> Shape:
-        return replace(self.shape, rows=max(LEAST_BUFFER, min(size, self.MOST_ROWS)))
+    def _of(self, size: int, lean: bool) -> Shape:
+        rows = max(LEAST_BUFFER, min(size, self.MOST_ROWS))
+        return replace(self.shape.lean() if lean else self.shape.heavy(), rows=rows)
 
-    def refit(self, size: int) -> float:  # type: ignore[override]
+    def refit(self, size: int, lean: bool) -> float:  # type: ignore[override]
         """Take room for as many rows as others have radial functions."""
-        return super().refit(self._of(size))
+        return super().refit(self._of(size, lean))
 
     def start_from(self, log_odds: list[float]) -> None:
         """Begin at 0: it has no constant."""
@@ -206,7 +212,7 @@ class LogisticSeat:
     def _new(self) -> Any:
         return _core.backend(self.backend).OnlineLogistic(self.settings, self.dim)
 
-    def bytes_of(self, size: int) -> int:
+    def bytes_of(self, size: int, lean: bool) -> int:
         """Return the bytes it keeps, whatever the size of others."""
         return logistic_bytes(self.dim, self.settings.outputs)
 
@@ -215,7 +221,7 @@ class LogisticSeat:
         """Bytes that the expert keeps."""
         return int(self.core.nbytes)
 
-    def refit(self, size: int) -> float:
+    def refit(self, size: int, lean: bool) -> float:
         """Do nothing: it has no size."""
         return 0.0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -11,7 +12,15 @@ import numpy.typing as npt
 
 from sf2el import _core, events, persist
 from sf2el.atomic import write_bytes
-from sf2el.budget import MODEL_BYTES, newcomer_room, parse_budget, pending_bytes, wrapper_bytes
+from sf2el.budget import (
+    MODEL_BYTES,
+    names_bytes,
+    newcomer_room,
+    parse_budget,
+    pending_bytes,
+    scaler_bytes,
+    wrapper_bytes,
+)
 from sf2el.events import EventLog, Events, Happened
 from sf2el.plan import events_kept
 from sf2el.recipe import Recipe, Told
@@ -21,6 +30,21 @@ from sf2el.stage import NEVER, Stage
 
 Floats = npt.NDArray[np.float64]
 Observed = Mapping[Hashable, float]
+
+
+VERY_MANY = 1000
+"""Features of which the least budget is not worked out: that takes time and room by their square."""
+
+
+@contextmanager
+def too_much_refused() -> Iterator[None]:
+    """Refuse in a sentence what the machine has no memory for."""
+    try:
+        yield
+    except MemoryError:
+        raise ValueError(
+            "This machine has not so much memory; give a smaller budget, or fewer features."
+        ) from None
 
 
 class Pending(NamedTuple):
@@ -72,16 +96,25 @@ class KeptModel:
         """Take over what ``_labels_out`` returned; ValueError for anything else."""
         raise NotImplementedError
 
+    @too_much_refused()
     def _fitted(self, stage: Stage, budget: int | None = None, *, growing: bool = False) -> Told:
         budget = self._budget if budget is None else budget
         if budget is None:
             return []
-        try:
-            told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
-        except MemoryError:
-            raise ValueError("This machine has not so much memory; give a smaller budget.") from None
+        told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
         stage.arrange()
         return told
+
+    def _check_width(self, names: Names) -> None:
+        """Refuse very many features whose names and scaling alone do not fit, before anything is made."""
+        if self._budget is None or len(names) < VERY_MANY:
+            return
+        least = names_bytes(names) + (scaler_bytes(len(names)) if self._recipe.scaled else 0)
+        if least > self._budget:
+            raise ValueError(
+                f"This row has {len(names)} features, whose names and scaling alone take {least} bytes and "
+                f"the budget is {self._budget}; leave features out, or give twice as much as they take."
+            )
 
     def _outputs(self) -> int:
         return 1 if self._stage is None else self._stage.outputs

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.losses import sigmoid
-from sf2el.rows import short
+from sf2el.rows import short, utf8
 
 Floats = npt.NDArray[np.float64]
 Label = str | int
@@ -239,8 +239,9 @@ def _plain(label: Any) -> Label | None:
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return None
     if isinstance(label, str):
-        if len(label.encode()) > LABEL_ROOM:
-            raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {len(label.encode())}.")
+        size = len(utf8(label, "label"))
+        if size > LABEL_ROOM:
+            raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {size}.")
         return str(label)
     if isinstance(label, (bool, int, np.bool_, np.integer)):
         if not -(1 << 63) <= int(label) < 1 << 63:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sf2el import _core
 from sf2el.budget import map_bytes
 from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.sketch import Sketch, sketch_bytes
 from sf2el.space import Space
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +72,8 @@ class JointMap:
 
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
-    not, make it better. Memory (d1 + d2)^2 / 2 numbers until it is settled, d1 d2 after.
+    not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 13 (d1 + d2) as a sketch, until it is settled;
+    d1 d2 after.
     """
 
     refits = True
@@ -169,6 +171,17 @@ class JointMap:
         """Drop the statistics: no more rows will come."""
         self.joint = None
 
+    @property
+    def thinner(self) -> bool:
+        """Whether a sketch of the statistics would take fewer bytes."""
+        if self.joint is None or isinstance(self.joint, Sketch):
+            return False
+        return sketch_bytes(self.new_dim + self.old_dim) < int(self.joint.nbytes)
+
+    def thin(self) -> None:
+        """Keep a sketch of the statistics in their place."""
+        self.joint = Sketch.of(self.joint)
+
     def reopen(self) -> None:
         """More rows will come, and the map itself is not needed meanwhile."""
         self.affine = None
@@ -176,6 +189,8 @@ class JointMap:
     def clone(self) -> JointMap:
         """Return a map that goes its own way from here."""
         twin = JointMap(self.new_dim, self.old_dim, *self._made)
+        if isinstance(self.joint, Sketch):
+            twin.thin()
         joint = None if self.joint is None else self.joint.state()
         matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)
         twin.take(self._rows, joint, matrix, center)

@@ -124,7 +124,7 @@ class SF2EL(StreamModel):
         buffer_size
             Rows that each learner's buffer holds.
         budget
-            Bytes, in place of ``buffer_size``: buffers as large as fit.
+            Bytes, in place of ``buffer_size``: buffers as large as fit, all of it taken with the first row.
         eta
             Rate of the hedge; None takes AdaHedge, which needs no horizon. The paper's own is
             ``Hedge.rate_for(T2)``.
@@ -299,7 +299,7 @@ class SF2EL(StreamModel):
         Parameters
         ----------
         X
-            A frame (its columns are the features, NaN means not observed), or an array of rows.
+            A frame, whose columns are the features, or an array of rows; NaN means not observed.
         y
             One label a row, None or NaN where it is not known; None for no labels at all.
         features
@@ -310,7 +310,7 @@ class SF2EL(StreamModel):
     def run_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> Track:
         """Predict and then learn each row in turn; return what was said of each before it was learned.
 
-        As ``learn_many``, but NaN in an array, too, means not observed.
+        The parameters are those of ``learn_many``.
 
         Examples
         --------
@@ -319,8 +319,7 @@ class SF2EL(StreamModel):
         >>> list(track.prediction)
         [None, 'low', 'low', 'high']
         """
-        tables = tables_of(X, features, self._current_names(), gaps=True)
-        blocks = self._run(tables, y)
+        blocks = self._run(tables_of(X, features, self._current_names()), y)
         predictions, probabilities = [], []
         for block, labels, known in blocks:
             prediction, probability = _decided(block, labels, known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -49,8 +50,21 @@ def to_bytes(model: KeptModel) -> bytes:
         "tracker": None if model._tracker is None else _tracker_out(model._tracker, writer),
         "pending": _pending_out(model, writer),
     }
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    return bytes(save(writer.tensors, metadata={"sf2el": text}))
+    content["checksum"] = _checksum(content, writer.tensors)
+    return bytes(save(writer.tensors, metadata={"sf2el": _text(content)}))
+
+
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def _checksum(content: dict[str, Any], tensors: dict[str, Any]) -> int:
+    """Return what tells a damaged file: a number that changes with every bit of the text and the arrays."""
+    found = crc32(_text(content).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        found = crc32(array.tobytes(), crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
+    return found
 
 
 def from_bytes(cls: type[Model], data: bytes, backend: str | None = None) -> Model:
@@ -76,7 +90,12 @@ def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         content = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["sf2el"])
         if not isinstance(content, Mapping):
             raise ValueError("its text is of another kind")
-        return dict(content), load(data)
+        tensors = load(data)
+        told = {name: value for name, value in content.items() if name != "checksum"}
+        # Files of earlier versions have none.
+        if "checksum" in content and content["checksum"] != _checksum(told, tensors):
+            raise ValueError("its checksum is another, so that something in it has changed; use a copy")
+        return told, tensors
     except (SafetensorError, *_DAMAGED) as error:
         raise ValueError(_no_model(error)) from None
 

@@ -21,10 +21,12 @@ from sf2el.posterior import LogisticSettings, PosteriorSettings
 from sf2el.recipe import Recipe
 from sf2el.rows import Names
 from sf2el.settings import LearnerSettings
+from sf2el.sketch import ROOM, Sketch
 from sf2el.space import Seat, Space
 
 Tensors = dict[str, npt.NDArray[Any]]
 Content = dict[str, Any]
+Floats = npt.NDArray[np.float64]
 
 MOST_BLOW_UP = 64
 SPARE = 1 << 26
@@ -59,7 +61,11 @@ class Writer:
             matrix = np.asarray(psi.affine.matrix)
             self.tensors[key] = np.concatenate([psi.affine.center, matrix[:, -1]])
             self.tensors[f"{key}.matrix"] = np.ascontiguousarray(matrix[:, :-1], dtype=psi.precision)
-        if not psi.settled:
+        if isinstance(psi.joint, Sketch):
+            dim, state = psi.new_dim + psi.old_dim, psi.joint.state()
+            self.tensors[f"{key}.sketch"] = state[: 2 + dim].copy()
+            self.tensors[f"{key}.sketch.directions"] = state[2 + dim :].astype(np.float32)
+        elif not psi.settled:
             self.moments(f"{key}.joint", psi.joint, psi.new_dim + psi.old_dim, psi.precision)
         return {"new_dim": psi.new_dim, "rows": psi.rows}
 
@@ -107,6 +113,9 @@ class Reader:
         joint = matrix = center = None
         if f"{key}.joint" in self.tensors:
             joint = self.moments(f"{key}.joint", new_dim + old.dim, psi.precision)
+        elif f"{key}.sketch" in self.tensors:
+            psi.thin()
+            joint = self.sketch(f"{key}.sketch", new_dim + old.dim)
         if key in self.tensors:
             center, offset = np.split(self.array(key, (new_dim + old.dim,)), [new_dim])
             linear = self.array(f"{key}.matrix", (old.dim, new_dim), psi.precision)
@@ -130,6 +139,13 @@ class Reader:
         if not 0.0 <= head[0] < 1e15:
             raise ValueError("statistics rest on no number of rows")
         return np.concatenate([head, self.array(f"{key}.sums", (dim * (dim + 1) // 2,), precision)])
+
+    def sketch(self, key: str, dim: int) -> Floats:
+        """Return the state of a sketch of rows."""
+        head = self.array(key, (2 + dim,))
+        if not 0.0 <= head[0] < 1e15:
+            raise ValueError("a sketch rests on no number of rows")
+        return np.concatenate([head, self.array(f"{key}.directions", ((ROOM + 1) * dim,), np.float32)])
 
     def seat(self, key: str, content: Content, recipe: Recipe, space: Space, outputs: int) -> Any:
         """Read an expert of a space."""
@@ -208,7 +224,8 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
         writer.tensors[f"{key}.turn"] = np.asarray(seat.core.matrix).astype(np.float32)
     real = np.dtype(seat.precision)
     parts = [np.ravel(state[name]) for name in ("rows", "coefficients")]
-    parts += [state[name][np.tril_indices(len(state[name]))] for name in ("covariance", "inverse")]
+    matrices = ("covariance", "inverse") if seat.settings.keep_inverse else ("covariance",)
+    parts += [state[name][np.tril_indices(len(state[name]))] for name in matrices]
     writer.tensors[key] = np.concatenate(parts).astype(real)
     return {
         "precision": seat.precision,
@@ -238,7 +255,8 @@ def _posterior_in(
     if limit > 0.0:
         seat.turn(reader.array(f"{key}.turn", (dim, dim), np.float32).astype(np.float64))
     every = dim + 1 + n
-    sizes = [n * dim, outputs * every, every * (every + 1) // 2, n * (n + 1) // 2]
+    kept_inverse = n * (n + 1) // 2 if settings.keep_inverse else 0
+    sizes = [n * dim, outputs * every, every * (every + 1) // 2, kept_inverse]
     numbers = reader.array(key, (sum(sizes),), seat.precision).astype(np.float64)
     rows, coefficients, covariance, inverse = np.split(numbers, np.cumsum(sizes)[:-1])
     state: dict[str, Any] = dict(
@@ -246,7 +264,7 @@ def _posterior_in(
         rows=rows.reshape(n, dim),
         coefficients=coefficients.reshape(outputs, every),
         covariance=_symmetric(covariance, every),
-        inverse=_symmetric(inverse, n),
+        inverse=_symmetric(inverse, n) if settings.keep_inverse else np.zeros((n, n)),
         residuals=_positive(content["residuals"]),
     )
     if state["ties"] >= 1 << 32:
@@ -357,12 +375,8 @@ OTHER = b"\x02"
 
 
 def _name_out(name: Any) -> bytes:
-    if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise ValueError(f"A model can be saved if its features are named by text or numbers, not {name!r}.")
-    if isinstance(name, int):
-        if abs(name) >= 10**60:
-            raise ValueError("A model can be saved if numbers that name its features are below 1e60.")
-        return NUMBER + str(name).encode() + b"\0"
+    if not isinstance(name, str):
+        return NUMBER + str(int(name)).encode() + b"\0"
     text = name.encode()
     if text[:1] in (NUMBER, OTHER) or b"\0" in text:
         text = OTHER + json.dumps(name).encode()

@@ -64,6 +64,10 @@ class Shape:
         """Return this shape without matrices."""
         return replace(self, settings=LEANEST.applied(self.settings))
 
+    def heavy(self) -> Shape:
+        """Return this shape with the matrices that exact projection works on."""
+        return replace(self, settings=replace(self.settings, projection="exact", keep_gram=True))
+
     def nbytes(self, dim: int) -> int:
         """Return the bytes of a learner of this shape."""
         return learner_bytes(self.settings, dim, self.rows, self.precision)

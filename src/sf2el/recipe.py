@@ -89,8 +89,10 @@ class Recipe(ABC):
         """Whether something of the experts is to be fitted anew as the current space shows more."""
         return False
 
-    def refitted(self, stage: Stage) -> None:  # noqa: B027 - most recipes have nothing to do
-        """The current space has shown twice as many rows: fit anew what rests on them."""
+    def refitted(self, stage: Stage) -> bool:
+        """Fit anew what rests on rows, of which the current space has shown twice as many; return whether
+        bytes have come free."""
+        return False
 
     @abstractmethod
     def grow(self, stage: Stage, outputs: int) -> None:

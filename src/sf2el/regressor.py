@@ -168,14 +168,11 @@ class SF2ELRegressor(StreamModel):
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit."""
-        self._run(X, y, features, gaps=False)
+        self._run(X, y, features)
 
     def run_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> Track:
-        """Predict and then learn each row in turn; return what was said of each before it was learned.
-
-        As ``learn_many``, but NaN in an array, too, means not observed.
-        """
-        blocks, means, sds = self._run(X, y, features, gaps=True)
+        """Predict and then learn each row in turn; return what was said of each before it was learned."""
+        blocks, means, sds = self._run(X, y, features)
         empty = np.empty(0)
         outputs = np.concatenate([*(block.outputs for block in blocks), empty])
         return Track(
@@ -185,11 +182,9 @@ class SF2ELRegressor(StreamModel):
             np.concatenate([*(block.followed() for block in blocks), empty]).astype(np.int8),
         )
 
-    def _run(
-        self, X: Any, y: Any, features: Sequence[Hashable] | None, gaps: bool
-    ) -> tuple[list[Block], Floats, Floats]:
+    def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None) -> tuple[list[Block], Floats, Floats]:
         """Predict and learn rows; return blocks, and the targets' mean and deviation before each row."""
-        tables = tables_of(X, features, self._current_names(), gaps=gaps)
+        tables = tables_of(X, features, self._current_names())
         numbers = [_number(label) for label in labels_of(y, sum(len(table.rows) for table in tables))]
         before = self._snapshot()
         targets = np.full(len(numbers), np.nan)

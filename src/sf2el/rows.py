@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 Names = tuple[Hashable, ...]
 
 LARGEST_FEATURE = 1e100
+LARGEST_NAME = 10**60
+"""Beyond it no whole number names a feature."""
 
 
 def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
@@ -35,10 +37,37 @@ def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
             continue
         if abs(number) > LARGEST_FEATURE:
             raise ValueError(f"Feature {short(name)} is {short(value)}; clip it below 1e100 or leave it out.")
+        check_name(name)
         observed[name] = number
     if not observed:
         raise ValueError("This row has no observed feature; leave such rows out.")
     return observed
+
+
+def check_name(name: Hashable) -> None:
+    """Refuse a name that a file could not hold: a model that learns can be saved.
+
+    >>> check_name("a"), check_name(0)
+    (None, None)
+    >>> check_name(("a", 0))
+    Traceback (most recent call last):
+    ...
+    ValueError: Features are named by text or whole numbers below 1e60, not ('a', 0); give it such a name.
+    """
+    if isinstance(name, str):
+        utf8(name, "feature")
+    elif not isinstance(name, Integral) or isinstance(name, bool) or abs(int(name)) >= LARGEST_NAME:
+        raise ValueError(
+            f"Features are named by text or whole numbers below 1e60, not {short(name)}; give it such a name."
+        )
+
+
+def utf8(text: str, what: str) -> bytes:
+    """Return a text as a file holds it; half a character, which Python lets pass, is refused."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"The {what} {short(text)} is not Unicode text; rename it.") from None
 
 
 def short(value: Any) -> str:
@@ -71,5 +100,5 @@ def _number(value: Real | np.bool_) -> float:
 
 
 def _sort_key(name: Hashable) -> tuple[str, Any]:
-    kind = type(name).__name__
-    return (kind, name) if isinstance(name, (int, str)) else (kind, repr(name))
+    """Whole numbers first, NumPy's among Python's: both are the same key of a dict."""
+    return ("int", int(name)) if isinstance(name, Integral) else ("str", name)

@@ -141,13 +141,17 @@ class Tracker:
                 self.losses = 0
         marks = {name: (mask << 1) & _ALL | (name in row) for name, mask in self.marks.items()}
         self.marks = {name: mask for name, mask in marks.items() if mask}
+        taken = self.marked_bytes()
         for name in ordered(row - known - self.marks.keys()):
-            if self.room is None or self.marked_bytes() + len(str(name).encode()) + 1 <= self.room:
+            taken += _marked_bytes(name)
+            if self.room is None or taken <= self.room:
                 self.marks[name] = 1
+            else:
+                taken -= _marked_bytes(name)
 
     def marked_bytes(self) -> int:
         """Return the bytes of the features that belong to no space yet."""
-        return sum(len(str(name).encode()) + 1 for name in self.marks)
+        return sum(map(_marked_bytes, self.marks))
 
     def _gone(self, names: Iterable[Hashable]) -> set[Hashable]:
         return {name for name in names if self.absent.get(name, 0) >= LATELY}
@@ -243,3 +247,7 @@ class Tracker:
             "overlap": self.overlap,
             "losses": self.losses,
         }
+
+
+def _marked_bytes(name: Hashable) -> int:
+    return len(str(name).encode()) + 1

@@ -59,6 +59,7 @@ class Stage:
         self._past_scores, self._own_scores = self._scores[:split], self._scores[split:]
         self._past_risks, self._own_risks = self._risks[:past], self._risks[past:]
         self._past_row: Floats = np.empty(0 if self.past is None else self.past.dim)
+        self._trial: Any = None
         self._shared: list[tuple[int, int]] = []
         if past and self.past is not None:
             place = {name: i for i, name in enumerate(self.current.names)}
@@ -170,6 +171,7 @@ class Stage:
         """Predict and learn rows that have the current and the opened space, and fit the map on them."""
         assert self.upcoming is not None and self.upcoming is not self.past
         new_views, views = self.upcoming.view_many(new_rows), self.current.view_many(rows)
+        self._trial = None
         if self.overlap is not None:
             self.overlap.observe(new_rows if self.recipe.raw_maps else new_views, views)
         if self.upcoming.bank is not None:
@@ -189,6 +191,7 @@ class Stage:
     def learn_row(self, observed: Observed, y: float, weight: float) -> None:
         """Learn a row with any features: gaps have their expected value, in every space that the row has."""
         known = self._views(observed, keep=True)
+        self._trial = None
         if self.upcoming is not None and self._new_seen:
             if self.overlap is not None and self._fits_map:
                 self.overlap.observe(self._new_source[None, :], self._view[None, :])
@@ -203,6 +206,7 @@ class Stage:
         self._views(observed, keep=False)
         if not self._new_seen:
             return
+        self._trial = None
         values = self.upcoming.read(observed)
         self._new_view = self.upcoming.view_gaps(values, True)
         if self.overlap is not None and self._fits_map:
@@ -253,21 +257,21 @@ class Stage:
         values = self.current.read(observed)
         gaps = np.isnan(values)
         known = not gaps.all()
-        self._new_seen, self._fits_map = False, False
+        self._new_seen, self._fits_map, trial = False, False, None
         if self.upcoming is not None:
             new_values = self.upcoming.read(observed)
             new_gaps = np.isnan(new_values)
             self._new_seen = not new_gaps.all()
             self._fits_map = 2 * gaps.sum() <= len(gaps) and 2 * new_gaps.sum() <= len(new_gaps)
+            if self._new_seen and gaps.any():
+                trial = self._trial_map()  # before the row enters any statistics: as when it was predicted
             if self._new_seen:
                 self._new_view = self.upcoming.view_gaps(new_values, keep)
                 self._new_source = self._source(self.upcoming, new_values, self._new_view)
         self._view = self.current.view_gaps(values, keep)
-        if gaps.any() and self._new_seen and self.overlap is not None and self.overlap.rows > 0:
-            psi = self.overlap.clone()
-            psi.solve(self.current, self.upcoming)
-            source = np.ascontiguousarray(self._new_source[None, : psi.new_dim])
-            self._view[gaps] = psi.recover(source)[0][gaps]
+        if trial is not None:
+            source = np.ascontiguousarray(self._new_source[None, : trial.new_dim])
+            self._view[gaps] = trial.recover(source)[0][gaps]
             known = True
         self._past_view: Floats | None = None
         if self.past is not None and self.recovers:
@@ -278,6 +282,17 @@ class Stage:
                 self._use_observed(past_values, keep and self.upcoming is not self.past)
             self._past_view = self._past_row
         return known
+
+    def _trial_map(self) -> Any:
+        """Return the map as it would be now, None before its first row; fitted once for each row learned.
+
+        It follows from what is kept and is not kept itself: a model that is saved meanwhile goes on alike.
+        """
+        if self._trial is None and self.overlap is not None and self.overlap.rows > 0:
+            self._trial = self.overlap.clone()
+            self._trial.solve(self.current, self.upcoming)
+            self._trial.settle()
+        return self._trial
 
     def _source(self, space: Space, values: Floats, view: Floats) -> Floats:
         """Return a row as a map from its space takes it: as read, gaps filled, or as its experts see it."""
@@ -350,11 +365,11 @@ class Stage:
             return NEVER
         return self.began + (1 << (rows - self.began).bit_length())
 
-    def refit(self) -> None:
-        """Fit the map anew, to what the current space has shown by now."""
+    def refit(self) -> bool:
+        """Fit anew what rests on rows of the current space; return whether bytes have come free."""
         if self.recovers:
             self.psi.solve(self.past, self.current)
-        self.recipe.refitted(self)
+        return self.recipe.refitted(self)
 
     def revert(self) -> None:
         """The space that was thought gone is back, beside the one that had followed it."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sf2el import events
 from sf2el.budget import newcomer_room
 from sf2el.events import Happened
-from sf2el.kept import KeptModel, Pending, follow
+from sf2el.kept import KeptModel, Pending, follow, too_much_refused
 from sf2el.recipe import Told
 from sf2el.rows import Names, ordered, read_row
 from sf2el.spaces import LATELY, Change, Kind, Tracker
@@ -137,21 +137,28 @@ class StreamModel(KeptModel):
         self._stage, self._tracker = stage, tracker
         self._keep_pending(observed, target, weight)
         self._settled = tracker.upcoming is None and tracker.quiet() > 0
-        self._record([one for one in told if self._events.roomy or one.kind not in events.DETAILS])
+        self._record_roomy(told)
         self._refit_at = stage.refit_at(self._rows_seen)
         self._passed(1)
         return said
 
+    def _record_roomy(self, told: Told) -> None:
+        """Record what there is to tell, details only where there is room for many events."""
+        self._record([one for one in told if self._events.roomy or one.kind not in events.DETAILS])
+
     def _passed(self, rows: int) -> None:
-        """Count rows, and fit the map anew where it is time."""
+        """Count rows, and fit anew what rests on them where it is time."""
         self._rows_seen += rows
         if self._rows_seen == self._refit_at:
             assert self._stage is not None
-            self._stage.refit()
+            if self._stage.refit():
+                self._record_roomy(self._fitted(self._stage, growing=True))
             self._refit_at = self._stage.refit_at(self._rows_seen)
 
+    @too_much_refused()
     def _first(self, names: Names) -> None:
         """Open the first space."""
+        self._check_width(names)
         stage = Stage(self._recipe, self._recipe.new_space(names), 0, self._outputs())
         told = self._fitted(stage)
         room = None if self._budget is None else newcomer_room(self._budget)
@@ -174,6 +181,7 @@ class StreamModel(KeptModel):
 
     # -- features come and go
 
+    @too_much_refused()
     def _changed(self, tracker: Tracker, changes: Sequence[Change]) -> tuple[Stage, Told]:
         """Return the stage that follows from changes of the features, this one untouched."""
         assert self._stage is not None

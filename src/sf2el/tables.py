@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.rows import LARGEST_FEATURE, Names, ordered
+from sf2el.rows import LARGEST_FEATURE, Names, check_name, ordered, short
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,40 +37,37 @@ class Table:
         return Table(self.names, self.rows[start:stop])
 
 
-def tables_of(
-    X: Any, features: Sequence[Hashable] | None, current: Names | None, *, gaps: bool = False
-) -> list[Table]:
+def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None) -> list[Table]:
     """Return an array or frame as tables: one for each run of rows with the same observed features.
 
-    ``current`` are the model's present features, which an array without ``features`` must have. In a frame,
-    and with ``gaps`` in an array too, NaN means not observed.
+    ``current`` are the model's present features, which an array without ``features`` must have. NaN means not
+    observed.
 
     >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
     [(3, 2)]
     """
     columns = getattr(X, "columns", None)
     if columns is not None:
-        if len(set(columns)) != len(columns):
+        names = _checked(columns)
+        if len(set(names)) != len(names):
             raise ValueError("Two columns of this frame have the same name; rename one or leave it out.")
-        return _with_gaps(_numbers(_plain_values(X)), tuple(columns))
+        return _runs(_numbers(_plain_values(X)), names)
     rows = _numbers(X)
-    if not gaps and not np.all(np.abs(rows) <= LARGEST_FEATURE):
-        raise ValueError(
-            "An array row holds NaN, infinity or a value beyond 1e100; clean or clip it before passing it on."
-        )
+    width = rows.shape[1]
     if features is None:
-        features = range(rows.shape[1])
-        if current is not None and set(features) != set(current):
+        names = tuple(range(width))
+        if current is not None and set(names) != set(current):
             raise ValueError(
-                f"These rows have {rows.shape[1]} values without names, but the model's {len(current)} "
+                f"These rows have {width} values without names, but the model's {len(current)} "
                 f"current features are called {current[0]!r} and so on; name the columns with features=."
             )
-    if len(set(features)) != rows.shape[1] or len(features) != rows.shape[1]:
-        raise ValueError(f"features must name {rows.shape[1]} different columns, not {len(set(features))}.")
-    if gaps:
-        return _with_gaps(rows, tuple(features))
-    names = ordered(features)
-    return [Table(names, Table(tuple(features), rows).columns(names))] if len(rows) else []
+        return _runs(rows, names)
+    if not isinstance(features, Iterable) or isinstance(features, (bytes, set, frozenset)):
+        raise ValueError(f"features must be a list of the columns' names, not {short(features)}.")
+    names = _checked(features)
+    if len(set(names)) != width or len(names) != width:
+        raise ValueError(f"features must name {width} different columns, not {len(set(names))}.")
+    return _runs(rows, names)
 
 
 def labels_of(y: Any, rows: int) -> Sequence[Any]:
@@ -85,6 +82,13 @@ def labels_of(y: Any, rows: int) -> Sequence[Any]:
     if len(labels) != rows:
         raise ValueError(f"There are {rows} rows but {len(labels)} labels; pass one for each row.")
     return labels
+
+
+def _checked(names: Iterable[Hashable]) -> Names:
+    found = tuple(names)
+    for name in found:
+        check_name(name)
+    return found
 
 
 def _plain_values(frame: Any) -> Any:
@@ -113,9 +117,10 @@ def _numbers(X: Any) -> Floats:
     return rows
 
 
-def _with_gaps(rows: Floats, columns: Names) -> list[Table]:
+def _runs(rows: Floats, columns: Names) -> list[Table]:
+    """Return a table for each run of rows with the same observed features."""
     observed = ~np.isnan(rows)
-    if np.any(np.abs(rows[observed]) > LARGEST_FEATURE):
+    if np.any(np.abs(rows) > LARGEST_FEATURE):
         raise ValueError("A row holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
     if not np.all(observed.any(axis=1)):
         raise ValueError("A row has no observed feature; leave such rows out.")
@@ -128,7 +133,7 @@ def _with_gaps(rows: Floats, columns: Names) -> list[Table]:
         pattern = observed[start]
         key = pattern.tobytes()
         if key not in names_of:
-            place = {name: i for i, name in enumerate(columns) if pattern[i]}
+            place = {columns[i]: i for i in np.flatnonzero(pattern)}
             names = ordered(place)
             names_of[key] = names, np.array([place[name] for name in names])
         names, chosen = names_of[key]

@@ -30,14 +30,20 @@ MODELS: dict[str, tuple[Any, int, int, str]] = {
 }
 """Name of a sample: the model, rows it learns, labels there are, and the space it is asked in."""
 
-for name, (model, count, kinds, space) in MODELS.items():
-    for x, y in rows(kinds)[:count]:
-        model.learn_one(x, y)
-    features = [f"{space}{j}" for j in range(3)]
-    probes = np.random.default_rng(7).normal(size=(8, 3)).tolist()
-    outputs = [
-        np.asarray(model._output_one(dict(zip(features, row, strict=True)))).tolist() for row in probes
-    ]
-    model.save(HERE / f"v2-{name}.safetensors")
-    told = {"features": features, "rows": probes, "scores": outputs}
-    (HERE / f"v2-{name}.json").write_text(json.dumps(told, indent=1))
+
+def main() -> None:
+    for name, (model, count, kinds, space) in MODELS.items():
+        for x, y in rows(kinds)[:count]:
+            model.learn_one(x, y)
+        features = [f"{space}{j}" for j in range(3)]
+        probes = np.random.default_rng(7).normal(size=(8, 3)).tolist()
+        outputs = [
+            np.asarray(model._output_one(dict(zip(features, row, strict=True)))).tolist() for row in probes
+        ]
+        model.save(HERE / f"v2-{name}.safetensors")
+        told = {"features": features, "rows": probes, "scores": outputs}
+        (HERE / f"v2-{name}.json").write_text(json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":  # and never because a test runner looks for doctests here
+    main()

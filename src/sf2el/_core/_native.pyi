@@ -52,6 +52,7 @@ def posterior(
     tie_novelty: float,
     tie_power: int,
     most_ties: int,
+    keep_inverse: bool,
     precision: str,
     variant: str,
 ) -> Posterior: ...

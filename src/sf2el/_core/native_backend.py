@@ -91,6 +91,7 @@ def Posterior(settings: PosteriorSettings, dim: int, precision: str = "float64")
         tie_novelty=float(s.tie_novelty),
         tie_power=s.tie_power,
         most_ties=s.most_ties,
+        keep_inverse=s.keep_inverse,
         precision=precision,
         variant=_variant(),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import events
-from sf2el.bank.bytes import BankBudget
+from sf2el.bank.bytes import FEW_BASIS, BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
@@ -23,6 +23,7 @@ from sf2el.bank.entries import (
     Entry,
     entry_of,
 )
+from sf2el.bank.giving_way import kernels_of
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
@@ -43,6 +44,9 @@ Floats = npt.NDArray[np.float64]
 
 WIDEST_RELATED = 128
 """Features up to which a space keeps their covariance."""
+
+OUTDONE = 0.05
+"""Share of the best width's weight below which another width goes where bytes are short."""
 
 WORTH = 0.85
 """Share of what each kind of expert was worth before a swap that goes on; the rest is the bank's base."""
@@ -98,16 +102,17 @@ class BankRecipe(BankBudget):
         entries = list(BANK) if before is None else list(dict.fromkeys(map(entry_of, before.seats)))
         if stage.outputs > 1 or self.task != "classes":
             entries = [entry for entry in entries if not entry.paper]  # it tells two classes apart
-        seats = [self._seat(entry, space, stage.outputs, index=index) for entry in entries]
+        seats = [self.new_seat(entry, space, stage.outputs, index=index) for entry in entries]
         if before is not None and self.task == "classes":
             for seat in seats:
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))
         space.task = self.risk_task(stage.outputs)
         space.seat(seats)
 
-    def _seat(
+    def new_seat(
         self, entry: Entry, space: Space, outputs: int, *, index: int = 0, white: bool = False
     ) -> PosteriorSeat | LogisticSeat | PaperSeat:
+        """Return an expert of the bank for a space."""
         task = _task(self.task, outputs)
         if entry.paper:
             shape = Shape(PAPER, self.precision, LEAST_BUFFER)  # type: ignore[arg-type]
@@ -135,7 +140,7 @@ class BankRecipe(BankBudget):
     def grow(self, stage: Stage, outputs: int) -> None:
         """There is a class more."""
         for space in stage.spaces():
-            self._keep(stage, space, [seat for seat in space.seats if not entry_of(seat).paper])
+            self.keep(stage, space, [seat for seat in space.seats if not entry_of(seat).paper])
         for space in stage.spaces():
             space.task = self.risk_task(outputs)
             for seat in space.seats:
@@ -143,7 +148,7 @@ class BankRecipe(BankBudget):
             if space.seats:
                 space.seat(space.seats)
         stage.outputs = outputs
-        stage.weights = self._weights(stage, stage.weights.weights)
+        stage.weights = self.weights_from(stage, stage.weights.weights)
         stage.arrange()
 
     # -- weights
@@ -152,31 +157,29 @@ class BankRecipe(BankBudget):
         """Return the priors of the bank."""
         own = shared([entry_of(seat).prior for seat in stage.current.seats], stage.current.seats)
         if stage.past is None or not stage.recovers:
-            return self._weights(stage, own)
+            return self.weights_from(stage, own)
         past = shared([entry_of(seat).base for seat in stage.past.seats], stage.past.seats)
         share = recovered_share(stage.psi.rows)
-        return self._weights(stage, np.concatenate([share * past, (1.0 - share) * own]))
+        return self.weights_from(stage, np.concatenate([share * past, (1.0 - share) * own]))
 
-    def _weights(self, stage: Stage, prior: Floats) -> BankWeights:
+    def weights_from(self, stage: Stage, prior: Floats) -> BankWeights:
+        """Return a mixture that begins with these weights."""
         return BankWeights(np.asarray(prior), self.task, stage.outputs, self.backend)
 
     def opened(self, stage: Stage) -> Told:
         """Of the radial experts the best goes on, and the new space begins with its like."""
         told: Told = []
-        kernels = [seat for seat in stage.current.seats if entry_of(seat).gamma]
+        kernels = kernels_of(stage.current)
         if len(kernels) > 1:
-            own = stage.weights.weights[-len(stage.current.seats) :]
-            weight = dict(zip((seat.name for seat in stage.current.seats), own, strict=True))
+            weight = self.own_weights(stage)
             best = max(kernels, key=lambda seat: weight[seat.name])
-            self._keep(
-                stage, stage.current, [s for s in stage.current.seats if s is best or s not in kernels]
-            )
+            self.keep(stage, stage.current, [s for s in stage.current.seats if s is best or s not in kernels])
             told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
 
-    def _keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
+    def keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
         """Leave only these experts in a space; the others' weight goes to them."""
         players = (
             stage.past.seats if stage.past is not None and stage.recovers else []
@@ -185,7 +188,7 @@ class BankRecipe(BankBudget):
         gone = [seat for seat in space.seats if seat not in seats]
         if plays:
             left = [w for seat, w in zip(players, stage.weights.weights, strict=True) if seat not in gone]
-            stage.weights = self._weights(stage, normalised(left))
+            stage.weights = self.weights_from(stage, normalised(left))
         space.seat(seats)
         stage.arrange()
 
@@ -204,7 +207,7 @@ class BankRecipe(BankBudget):
             base = shared([entry_of(seat).base for seat in space.seats], space.seats)
             own = shared([worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in space.seats], space.seats)
             parts.append(share * (WORTH * own + (1.0 - WORTH) * base))
-        stage.weights = self._weights(stage, np.concatenate(parts))
+        stage.weights = self.weights_from(stage, np.concatenate(parts))
 
     def _whiten(self, stage: Stage) -> None:
         """Give a space that has begun a second radial expert, on features without their correlations."""
@@ -215,14 +218,37 @@ class BankRecipe(BankBudget):
         for seat in space.seats:
             seats.append(seat)
             if entry_of(seat).gamma:
-                white = self._seat(entry_of(seat), space, stage.outputs, white=True)
+                white = self.new_seat(entry_of(seat), space, stage.outputs, white=True)
                 if self.task == "classes":
                     white.start_from(class_log_odds(stage.counts, stage.outputs))
                 seats.append(white)
         space.seat(seats)
-        self.refitted(stage)
+        self._turn(stage)
 
-    def refitted(self, stage: Stage) -> None:
+    def refitted(self, stage: Stage) -> bool:
+        """Go by what the space has shown by now: how experts see it white, and which widths stay."""
+        self._turn(stage)
+        return self._settle_widths(stage)
+
+    def _settle_widths(self, stage: Stage) -> bool:
+        """Let widths go that labels have spoken against, where the others have few radial functions."""
+        if not self._short_of_bytes(stage):
+            return False
+        weight, kernels = self.own_weights(stage), kernels_of(stage.current)
+        least = OUTDONE * max(weight[seat.name] for seat in kernels)
+        gone = [seat for seat in kernels if weight[seat.name] < least]
+        if gone:
+            self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
+        return bool(gone)
+
+    def _short_of_bytes(self, stage: Stage) -> bool:
+        """Whether the first space has several widths, and few radial functions for each."""
+        kernels = kernels_of(stage.current)
+        if len(kernels) < 2 or stage.past is not None or stage.upcoming is not None:
+            return False
+        return bool(kernels[0].settings.size < FEW_BASIS)
+
+    def _turn(self, stage: Stage) -> None:
         """Turn the rows of experts that see them white by what the space has shown by now."""
         space = stage.current
         turned = [seat for seat in space.seats if seat.name.startswith(WHITE)]
@@ -232,7 +258,9 @@ class BankRecipe(BankBudget):
                 seat.turn(matrix)  # type: ignore[attr-defined]
 
     def watches(self, stage: Stage) -> bool:
-        """Whether an expert's view rests on what the space has shown."""
+        """Whether something rests on what the space has shown: an expert's view, or which widths stay."""
+        if self._short_of_bytes(stage):
+            return True
         return stage.current.moments is not None and any(
             seat.name.startswith(WHITE) for seat in stage.current.seats
         )
@@ -242,7 +270,7 @@ class BankRecipe(BankBudget):
         assert stage.upcoming is not None
         count, before = len(stage.current.seats), stage.weights.weights
         if len(before) == count + len(stage.upcoming.seats):
-            stage.weights = self._weights(stage, normalised(before[:count]))
+            stage.weights = self.weights_from(stage, normalised(before[:count]))
         else:
             stage.weights = self.new_weights(stage)
 

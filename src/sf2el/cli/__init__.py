@@ -86,20 +86,14 @@ def sentence(error: Exception) -> str:
     return f"Unexpected {type(error).__name__}: {text or 'no message'}; sf2el --debug COMMAND shows where."
 
 
-def version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import version as installed
-
-    return installed("sf2el")
-
-
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
     with errors_in_one_sentence(debug=ctx.params.get("debug", False)):
+        from sf2el import __version__
         from sf2el._core import backend
 
-        click.echo(f"sf2el {version()} ({backend().NAME} backend)")
+        click.echo(f"sf2el {__version__} ({backend().NAME} backend)")
     ctx.exit()
 
 

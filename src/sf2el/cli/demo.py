@@ -51,8 +51,8 @@ def demo(out: Path, runs: int, as_json: bool) -> None:
 
 def write_page(results: Demo, out: Path) -> Path:
     """Write the figures and the page; return the page's path."""
+    from sf2el import __version__
     from sf2el._core import backend
-    from sf2el.cli import version
     from sf2el.experiments import figures
     from sf2el.report.demo_figures import drawings
     from sf2el.report.demo_page import demo_page
@@ -61,7 +61,7 @@ def write_page(results: Demo, out: Path) -> Path:
     (out / "figures").mkdir(parents=True, exist_ok=True)
     for name, figure in drawn.items():
         figures.write(figure, out / "figures" / name)
-    return demo_page(results, drawn, version=version(), backend=backend().NAME).write(out / "index.html")
+    return demo_page(results, drawn, version=__version__, backend=backend().NAME).write(out / "index.html")
 
 
 def methods_table(results: Demo) -> Table:

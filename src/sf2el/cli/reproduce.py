@@ -102,8 +102,8 @@ def reproduce(
 def _storage(
     datasets: dict[str, Dataset], name: str, runs: int, jobs: int, folder: Path, as_json: bool, start: float
 ) -> None:
+    from sf2el import __version__
     from sf2el._core import backend
-    from sf2el.cli import version
     from sf2el.cli.progress import progress
     from sf2el.experiments import figures, storage
     from sf2el.experiments.readings import reading
@@ -123,7 +123,7 @@ def _storage(
     for stem, figure in drawn.items():
         figures.write(figure, folder / "figures" / stem)
     seconds = time.monotonic() - start
-    page = storage_page(result, drawn, version=version(), backend=backend().NAME, seconds=seconds)
+    page = storage_page(result, drawn, version=__version__, backend=backend().NAME, seconds=seconds)
     path = page.write(folder / "index.html")
     if as_json:
         content = {"cells": result.cells, "falls": result.falls(), "page": str(path)}
@@ -142,8 +142,8 @@ def _default(
     as_json: bool,
     start: float,
 ) -> None:
+    from sf2el import __version__
     from sf2el._core import backend
-    from sf2el.cli import version
     from sf2el.cli.progress import progress
     from sf2el.experiments import figures
     from sf2el.experiments.default_design import Design
@@ -169,7 +169,7 @@ def _default(
     for stem, figure in drawn.items():
         figures.write(figure, folder / "figures" / stem)
     seconds = time.monotonic() - start
-    page = default_page(content, drawn, version=version(), backend=backend().NAME, seconds=seconds)
+    page = default_page(content, drawn, version=__version__, backend=backend().NAME, seconds=seconds)
     path = page.write(folder / "index.html")
     if as_json:
         click.echo(json.dumps({**content, "page": str(path)}, indent=1))
@@ -220,8 +220,8 @@ def load_chosen(chosen: str | None, data_dir: Path | None) -> dict[str, Dataset]
 
 
 def _write_page(result: Reproduction, folder: Path, start: float) -> Path:
+    from sf2el import __version__
     from sf2el._core import backend
-    from sf2el.cli import version
     from sf2el.experiments import figures
     from sf2el.report.reproduction_page import drawings, reproduction_page
 
@@ -230,7 +230,7 @@ def _write_page(result: Reproduction, folder: Path, start: float) -> Path:
     for name, figure in drawn.items():
         figures.write(figure, folder / "figures" / name)
     page = reproduction_page(
-        result, drawn, version=version(), backend=backend().NAME, seconds=time.monotonic() - start
+        result, drawn, version=__version__, backend=backend().NAME, seconds=time.monotonic() - start
     )
     return page.write(folder / "index.html")
 

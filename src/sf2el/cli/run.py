@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 EVERY = 50_000
 
 
+def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    if value is not None and not Path(value).name:
+        raise click.BadParameter("name a file.")
+    return value
+
+
 @click.command()
-@click.argument("data")
+@click.argument("data", callback=_named)
 @click.option("--label", required=True, metavar="COL", help="The label's column; empty where not known.")
 @click.option("--budget", default="64KiB", show_default=True, help="Bytes the model may use.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed, same bits.")
@@ -35,12 +41,14 @@ EVERY = 50_000
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=_named,
     help="Write the model there at the end, and checkpoints beside it meanwhile.",
 )
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=_named,
     help="Go on from the checkpoint of an interrupted run: the FILE that --save named.",
 )
 @click.option("--checkpoint-every", "every", type=click.IntRange(1), default=EVERY, show_default=True)
@@ -71,13 +79,15 @@ def run(
 
     An empty cell means that a feature was not observed, or that a label is not known. A run that was
     interrupted goes on with --resume and gives the same predictions, summary and model, bit for bit.
+    Summary and page are written at the end: a folder that has them holds one whole run.
     """
     from sf2el.running import Run
     from sf2el.sources import open_source
 
     settings = _settings(options)
     path = save or (resume and _model_path(resume))
-    _check_targets(data, [out / name for name in ("predictions.csv", "summary.json", "index.html")], path)
+    at_the_end = [out / "summary.json", out / "index.html"]
+    _check_targets(data, [out / "predictions.csv", *at_the_end], path)
     found = _checkpoint(save, resume)
     source = open_source(
         data,
@@ -88,7 +98,7 @@ def run(
         kind=settings.kind,
     )
     try:
-        work = Run(settings, source, out / "predictions.csv", found)
+        work = Run(settings, source, out / "predictions.csv", found, at_the_end)
     except BaseException:
         source.close()
         raise
@@ -123,7 +133,7 @@ def _settings(options: dict[str, Any]) -> RunSettings:
     return RunSettings(
         **options,
         buffer=(buffer or 60) if paper else None,
-        classes=tuple(name.strip() for name in classes.split(",")) if classes else None,
+        classes=tuple(name.strip() for name in classes.split(",")) if classes is not None else None,
         class_weight=None if weight == "none" else weight,
     )
 
@@ -153,10 +163,10 @@ def _model_path(path: Path) -> Path:
 
 def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) -> dict[str, Any]:
     """Write the last checkpoint, the model, the summary and the page."""
+    from sf2el import __version__
     from sf2el._core import backend
     from sf2el.atomic import write_text
     from sf2el.budget import parse_budget
-    from sf2el.cli import version
     from sf2el.report.run_page import run_page
     from sf2el.running.summary import summary_of
 
@@ -170,7 +180,7 @@ def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) 
         summary,
         work.tallies.history,
         budget=budget,
-        version=version(),
+        version=__version__,
         backend=backend().NAME,
         seconds=seconds,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from sf2el.atomic import write_bytes
 from sf2el.sources import Place
 
 FORMAT = 1
+
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,35 @@ def read_checkpoint(path: Path) -> Checkpoint:
     from safetensors.numpy import load
 
     data = path.read_bytes()
-    try:
+    with damage_told(f"{path} is not a checkpoint of sf2el run"):
         length = int.from_bytes(data[:8], "little")
         content = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["sf2el-run"])
         if content["format"] != FORMAT:
             raise ValueError(f"it has format {content['format']!r}, and this version reads {FORMAT}")
+        place = Place(**content["place"])
+        for count in (content["row"], content["written"], place.row, place.line, place.offset):
+            if not isinstance(count, int) or count < 0:
+                raise ValueError("it is damaged")
+        try:
+            model = load(data)["model"].tobytes()
+        except SafetensorError as error:
+            raise ValueError(str(error)) from None
         return Checkpoint(
-            int(content["row"]),
-            Place(**content["place"]),
-            int(content["written"]),
+            content["row"],
+            place,
+            content["written"],
             dict(content["settings"]),
             dict(content["tallies"]),
-            load(data)["model"].tobytes(),
+            model,
         )
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a checkpoint of sf2el run: {error or 'it is damaged'}.") from None
+
+
+@contextmanager
+def damage_told(what: str) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into a ValueError that begins with ``what``."""
+    try:
+        yield
+    except DAMAGED as error:
+        plain = isinstance(error, ValueError) and not isinstance(error, (json.JSONDecodeError, UnicodeError))
+        reason = str(error).removesuffix(".") if plain else "it is damaged, or of another kind"
+        raise ValueError(f"{what}: {reason}.") from None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.running.checkpoint import Checkpoint
+from sf2el.running.checkpoint import Checkpoint, damage_told
 from sf2el.running.predictions import PredictionsFile
 from sf2el.running.settings import RunSettings
 from sf2el.running.tallies import Tallies
@@ -38,6 +39,8 @@ class Run:
         The file to write.
     checkpoint
         Where to go on; None begins with the first row.
+    told_after
+        Files that tell of a whole run: those of an earlier one are removed when this one begins.
     """
 
     def __init__(
@@ -46,8 +49,9 @@ class Run:
         source: Source,
         predictions: Path,
         checkpoint: Checkpoint | None = None,
+        told_after: Sequence[Path] = (),
     ) -> None:
-        self.settings, self.source = settings, source
+        self.settings, self.source, self.told_after = settings, source, told_after
         self.place = Place(kind=settings.kind)
         self.waiting: deque[tuple[dict[str, float], Any]] = deque()
         """Rows whose labels arrive later, with these labels."""
@@ -59,12 +63,13 @@ class Run:
             self.file = PredictionsFile(predictions)
         else:
             checkpoint.check(settings.to_dict())
-            self.model = settings.read_model(checkpoint.model)
             self.place = checkpoint.place
             state = checkpoint.tallies
-            self.tallies = Tallies.from_state(state, regression=settings.regression)
-            self.waiting.extend((row, label) for row, label in state["waiting"])
-            self.recent.extend(state["recent"])
+            with damage_told("The checkpoint cannot be resumed"):
+                self.model = settings.read_model(checkpoint.model)
+                self.tallies = Tallies.from_state(state, regression=settings.regression)
+                self.waiting.extend((row, label) for row, label in state["waiting"])
+                self.recent.extend(state["recent"])
             self.file = PredictionsFile(predictions, checkpoint.written)
 
     def go(
@@ -77,10 +82,14 @@ class Run:
     ) -> None:
         """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows."""
         due = self.tallies.rows
+        blocks = self._rest()
         try:
+            # Data that are refused at once leave the files of an earlier run alone.
+            head = list(islice(blocks, 1))
+            self._begin()
             if save is not None:
                 self.checkpoint().write(save)
-            for block in self._rest():
+            for block in chain(head, blocks):
                 start = 0
                 while start < len(block.labels):
                     if limit is not None and self.tallies.rows >= limit:
@@ -96,6 +105,11 @@ class Run:
             self.file.flush()
             self.file.close()
             self.source.close()
+
+    def _begin(self) -> None:
+        for path in self.told_after:
+            path.unlink(missing_ok=True)
+        self.file.open()
 
     def checkpoint(self) -> Checkpoint:
         """Return where the run is."""

@@ -24,23 +24,29 @@ class PredictionsFile:
     """
 
     def __init__(self, path: Path, length: int | None = None) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if length is None:
-            self._file: IO[bytes] = path.open("wb")
-            self._file.write(HEADER.encode())
-            self.length = len(HEADER)
-        else:
-            if not path.exists() or path.stat().st_size < length:
-                raise ValueError(
-                    f"{path} does not have the predictions made before the checkpoint; resume with the same "
-                    "--out, or start again without --resume."
-                )
-            self._file = path.open("r+b")
-            self._file.truncate(length)
-            self._file.seek(length)
-            self.length = length
+        self.path, self.length = path, length or 0
+        if length is not None and (not path.exists() or path.stat().st_size < length):
+            raise ValueError(
+                f"{path} does not have the predictions made before the checkpoint; resume with the same "
+                "--out, or start again without --resume."
+            )
+        self._file: IO[bytes] | None = None
         self._quoted: dict[Any, str] = {None: ""}
+
+    def open(self) -> None:
+        """Cut off what is not kept; until then the file is as it was."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("r+b" if self.length else "wb")
+        self._file.truncate(self.length)
+        self._file.seek(self.length)
+        if not self.length:
+            self._write(HEADER)
+
+    def _write(self, text: str) -> None:
+        assert self._file is not None
+        content = text.encode()
+        self._file.write(content)
+        self.length += len(content)
 
     def add(
         self,
@@ -55,9 +61,7 @@ class PredictionsFile:
         chances = ["%.6f" % p if p == p else "" for p in probabilities]  # noqa: UP031 (twice as fast)
         rows = range(first, first + len(shown))
         lines = zip(rows, shown, chances, spaces, followed, strict=True)
-        content = "".join(["%d,%s,%s,%d,%s\n" % line for line in lines]).encode()  # noqa: UP031
-        self._file.write(content)
-        self.length += len(content)
+        self._write("".join(["%d,%s,%s,%d,%s\n" % line for line in lines]))  # noqa: UP031
 
     def _show(self, value: Any) -> str:
         if isinstance(value, float):
@@ -70,9 +74,11 @@ class PredictionsFile:
 
     def flush(self) -> None:
         """See that all is on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

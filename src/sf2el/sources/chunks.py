@@ -43,9 +43,10 @@ class Chunks:
     def first_line(self) -> bytes:
         """Return the first line, with its end."""
         while (data := self._more()) is not None:
-            end = self._first_end(data) or (len(data) if self._ended or len(data) > MOST else 0)
+            end = self._first_end(data) or (len(data) if self._ended else 0)
             if end:
                 return self._give(data, end)
+            self._check_length(data)
         return b""
 
     def skip(self, offset: int, line: int) -> None:
@@ -74,10 +75,15 @@ class Chunks:
             if end:
                 offset, line, tail = self.offset, self.line, self.tail
                 yield self._give(data, end), offset, line, tail
-            elif len(data) > MOST:
-                unclosed = self.quoted and b'"' in data
-                what = "a double quote is not closed" if unclosed else "the line does not end"
-                raise DataError(f"{self.name}, line {self.line}: {what} within {MOST >> 20} MiB; mend it.")
+            else:
+                self._check_length(data)
+
+    def _check_length(self, data: bytes) -> None:
+        """Refuse a line that has not ended by now."""
+        if len(data) > MOST:
+            unclosed = self.quoted and b'"' in data
+            what = "a double quote is not closed" if unclosed else "the line does not end"
+            raise DataError(f"{self.name}, line {self.line}: {what} within {MOST >> 20} MiB; mend it.")
 
     def _more(self) -> bytes | None:
         """Read on; return what is held, None at the end."""

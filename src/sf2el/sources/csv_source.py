@@ -98,7 +98,11 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     if not text.strip():
         raise DataError(f"{name} is empty; it needs a header line and rows.")
     delimiter = next((mark for mark in ",;\t|" if mark in text), ",")
-    columns = tuple(cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter)))
+    try:
+        cells = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error as wrong:
+        raise DataError(f"{name}, line 1: {wrong}; mend the header.") from None
+    columns = tuple(cell.strip() for cell in cells)
     seen: set[str] = set()
     for place, column in enumerate(columns):
         if column in seen:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import nan
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from sf2el.sources.block import (
     LARGEST,
+    TAIL,
     Block,
     DataError,
     Floats,
@@ -23,6 +25,34 @@ from sf2el.sources.block import (
 from sf2el.sources.chunks import Chunks
 from sf2el.sources.csv_exact import decode
 from sf2el.sources.labels import BadLabel, LabelReader
+
+MOST_CELLS = 1 << 20
+"""Rows times different keys that a block may have: each is a number, there or not."""
+
+
+class RepeatedKey(Exception):
+    """An object has a key twice, and which value is meant nobody knows."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKey(next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1))
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
+class Found(NamedTuple):
+    """The objects of a piece of the data, each with its line, and the error that ended them, if one did."""
+
+    offset: int
+    line: int
+    tail: bytes
+    objects: list[dict[str, Any]]
+    lines: list[int]
+    error: DataError | None
 
 
 class JsonlSource:
@@ -55,9 +85,9 @@ class JsonlSource:
             row, self._labels.kind = start.row, start.kind
             if fingerprint(chunks.tail) != start.tail:
                 raise DataError(f"{self.name} is not what was read before; resume with the same data.")
-        for chunk, offset, line, tail in chunks:
-            place = Place(row, line, offset, self._labels.kind, fingerprint(tail))
-            objects, lines, error = self._objects(chunk, line)
+        for found in (part for piece in chunks for part in self._narrow(*piece)):
+            place = Place(row, found.line, found.offset, self._labels.kind, fingerprint(found.tail))
+            objects, lines, error = found.objects, found.lines, found.error
             self.done = chunks.offset
             labels: list[Label | None] = []
             try:
@@ -79,6 +109,19 @@ class JsonlSource:
             keys = listed(tuple(self._keys))
             raise DataError(f"{self.name}: no row has a label {self._label!r}; the keys are {keys}.")
 
+    def _narrow(self, chunk: bytes, offset: int, line: int, tail: bytes) -> Iterator[Found]:
+        """Yield what a piece holds, in halves while its rows have too many different keys for one table."""
+        objects, lines, error = self._objects(chunk, line)
+        middle = chunk.find(b"\n", len(chunk) // 2) + 1
+        if 0 < middle < len(chunk) and len(objects) * len(set().union(*objects)) > MOST_CELLS:
+            first, second = chunk[:middle], chunk[middle:]
+            yield from self._narrow(first, offset, line, tail)
+            yield from self._narrow(
+                second, offset + middle, line + first.count(b"\n"), (tail + first)[-TAIL:]
+            )
+        else:
+            yield Found(offset, line, tail, objects, lines, error)
+
     def _objects(self, chunk: bytes, line: int) -> tuple[list[dict[str, Any]], list[int], DataError | None]:
         """Return a block's objects, their lines, and the error that ended it."""
         objects: list[dict[str, Any]] = []
@@ -87,10 +130,13 @@ class JsonlSource:
             if not raw.strip():
                 continue
             try:
-                found = json.loads(decode(raw, self.name, at).removeprefix("\ufeff"))
+                found = DECODER.decode(decode(raw, self.name, at).removeprefix("\ufeff"))
             except json.JSONDecodeError as error:
                 reason = f"this is not JSON ({error.msg.lower()} at character {error.pos + 1})"
                 return objects, lines, DataError(f"{self.name}, line {at}: {reason}; mend the line.")
+            except RepeatedKey as error:
+                reason = f"the key {shorten(str(error))} is there twice; leave one out"
+                return objects, lines, DataError(f"{self.name}, line {at}: {reason}.")
             except RecursionError:
                 return objects, lines, DataError(f"{self.name}, line {at}: this is nested too deeply.")
             except DataError as error:

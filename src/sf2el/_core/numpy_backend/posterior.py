@@ -45,7 +45,7 @@ class Posterior(Expert):
         self._rows: Array = np.zeros((0, dim), real)
         self._mean: Array = np.zeros((settings.outputs, dim + 1), real)
         self._covariance: Array = np.zeros((dim + 1, dim + 1), real)  # posterior minus prior
-        self._inverse: Array = np.zeros((0, 0), real)  # of the Gram matrix
+        self._inverse: Array = np.zeros((0, 0), real)  # of the Gram matrix; see _ready
         self.labels = self.joined = self.removed = self.floored = self.refreshed = self.ties = 0
         self._residuals = 0.0
         if settings.size and settings.centred > 0.0:
@@ -160,6 +160,7 @@ class Posterior(Expert):
         if not s.size:
             return np.asarray(gain)
         k = psi[linear:]
+        self._ready()
         e = self._inverse @ k
         g = self._real.type(1.0) - k @ e
         if float(g) > self._novelty:
@@ -190,7 +191,9 @@ class Posterior(Expert):
         A row that lies apart from all joins them while there is room.
         """
         s, k, n = self.settings, psi[self._linear :], self.size
-        if n < s.size:
+        # The nearest alone expresses its kernel squared: only past that does the rest matter.
+        if n < s.size and (n == 0 or 1.0 - float(np.max(k)) ** 2 > s.tie_novelty):
+            self._ready()
             e = self._inverse @ k
             g = self._real.type(1.0) - k @ e
             if float(g) > s.tie_novelty:
@@ -252,25 +255,33 @@ class Posterior(Expert):
         self._mean = _last_to(self._mean.T, at).T.copy()
         self._rows = _last_to(self._rows, i)
         self.removed += 1
-        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0:
-            self._refresh()
+        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self.settings.keep_inverse:
+            # What rounding has added to Q goes.
+            self._invert()
+            self.refreshed += 1
 
-    def _refresh(self) -> None:
-        """Compute Q anew from the rows: what rounding has added to it goes."""
+    def _ready(self) -> None:
+        """Where Q is not kept, what is left in it from the last round says nothing."""
+        if not self.settings.keep_inverse:
+            self._invert()
+
+    def _invert(self) -> None:
+        """Compute Q from the rows."""
         gram = np.array([self._kernels(row) for row in self._rows], self._real).reshape(self.size, self.size)
         np.fill_diagonal(gram, 1.0 + self._jitter)
         self._inverse = _lower(np.linalg.inv(gram))
-        self.refreshed += 1
 
     # -- state
 
     @property
     def nbytes(self) -> int:
         """Bytes of what is kept at full size, as the compiled core lays it out."""
-        return posterior_bytes(self.dim, self.settings.size, self.outputs, self.precision)
+        kept = self.settings.keep_inverse
+        return posterior_bytes(self.dim, self.settings.size, self.outputs, self.precision, keep_inverse=kept)
 
     def state(self) -> dict[str, Any]:
         """Return everything kept, as arrays and numbers."""
+        self._ready()
         arrays = {
             "rows": self._rows,
             "coefficients": self._mean,

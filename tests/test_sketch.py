@@ -1,0 +1,133 @@
+"""The sketch of rows: exact while they are few, and never wrong about a feature's own variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sf2el import SF2EL
+from sf2el.maps import JointMap
+from sf2el.sketch import ROOM, Sketch, sketch_bytes
+
+
+def rows_of(count, dim, seed=0):
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(3, dim)) * 10.0 ** rng.integers(-3, 4, size=dim)
+    return rng.normal(size=(count, 3)) @ mix + 1e3 * rng.normal(size=dim)
+
+
+def sketched(rows):
+    sketch = Sketch(rows.shape[1])
+    sketch.observe_many(rows)
+    return sketch
+
+
+def relative(a, b):
+    """The largest difference of two covariances, in units of the features' deviations."""
+    scale = np.sqrt(np.diagonal(b))
+    return (np.abs(a - b) / np.outer(scale, scale)).max()
+
+
+@pytest.mark.parametrize("count", [1, 2, ROOM, ROOM + 1])
+def test_few_rows_are_exact(count):
+    rows = rows_of(count, 20)
+    sketch = sketched(rows)
+    assert sketch.count == count and np.allclose(sketch.mean, rows.mean(axis=0))
+    if count == 1:
+        assert not sketch.matrix().any()
+    else:
+        assert relative(sketch.matrix(), np.cov(rows.T, bias=True)) < 1e-5
+
+
+def test_the_strongest_directions_of_many_rows_are_kept():
+    """More rows than there is room for, of three directions and little noise: the covariance still holds."""
+    rows = rows_of(300, 20)
+    noise = 1e-2 * rows.std(axis=0) * np.random.default_rng(1).normal(size=rows.shape)
+    assert relative(sketched(rows + noise).matrix(), np.cov((rows + noise).T, bias=True)) < 1e-3
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 30), st.integers(0, 5))
+def test_variances_are_exact_and_the_rest_is_a_covariance(count, dim, seed):
+    rows = np.random.default_rng(seed).normal(size=(count, dim))
+    matrix = sketched(rows).matrix()
+    assert np.allclose(np.diagonal(matrix), rows.var(axis=0), rtol=1e-4, atol=1e-7)
+    assert np.linalg.eigvalsh(matrix).min() > -1e-6
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 200])
+def test_moments_become_a_sketch(be, count):
+    rows = rows_of(max(count, 1), 15)[:count]
+    moments = be.Moments(15, "float64")
+    moments.observe_many(rows)
+    sketch = Sketch.of(moments)
+    assert sketch.count == count
+    assert np.allclose(sketch.mean, moments.mean)
+    if count > 1:
+        assert relative(sketch.matrix(), np.cov(rows.T, bias=True)) < 1e-3
+    more = rows_of(5, 15, seed=3)
+    sketch.observe_many(more)
+    assert np.allclose(sketch.mean, np.vstack([rows, more]).mean(axis=0))
+
+
+def test_constant_features_and_one_feature():
+    assert not sketched(np.full((40, 3), 7.0)).matrix().any()
+    rows = np.arange(40.0)[:, None]
+    assert sketched(rows).matrix()[0, 0] == pytest.approx(rows.var(), rel=1e-5)
+
+
+def test_a_state_goes_on_alike_and_a_wrong_one_is_refused():
+    rows = rows_of(40, 6)
+    sketch = sketched(rows)
+    twin = Sketch(6)
+    twin.set_state(sketch.state())
+    sketch.observe_many(rows)
+    twin.observe_many(rows)
+    assert np.array_equal(sketch.state(), twin.state())
+    assert sketch.nbytes == sketch_bytes(6) == 8 * 8 + 4 * 6 * (ROOM + 1)
+    for place, value in ((1, ROOM + 1), (1, 0.5), (1, -1), (0, 1)):
+        state = sketch.state()
+        state[place] = value
+        with pytest.raises(ValueError, match="a sketch"):
+            twin.set_state(state)
+
+
+def test_a_map_from_a_sketch_is_the_map_from_all_statistics(be):
+    """The overlap is short: nothing is lost."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 30)) / np.sqrt(30)
+    Z = X @ rng.normal(size=(30, 20))
+    maps = [JointMap(20, 30, np.sqrt(30), "float64", None) for _ in range(2)]
+    assert maps[0].thinner and not JointMap(2, 3, 1.0, "float64", None).thinner
+    maps[1].thin()
+    assert not maps[1].thinner and maps[1].nbytes < maps[0].nbytes
+    space = type("Space", (), {"moments": None, "scaler": None, "dim": 20})()
+    for psi in maps:
+        psi.observe(Z, X)
+        psi.solve(space, space)
+    assert np.abs(maps[0].recover(Z) - maps[1].recover(Z)).max() < 1e-4
+    twin = maps[1].clone()
+    assert isinstance(twin.joint, Sketch) and np.array_equal(twin.recover(Z), maps[1].recover(Z))
+
+
+def test_a_model_with_a_sketch_is_saved_and_goes_on_alike():
+    rng = np.random.default_rng(0)
+    old, new = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(20)]
+    X = rng.normal(size=(160, 30))
+    both = np.hstack([X, X @ rng.normal(size=(30, 20))])
+    labels = [int(row[0] > 0) for row in X]
+    model = SF2EL(budget="16KiB")
+    model.learn_many(X[:100], labels[:100], features=old)
+    model.learn_many(both[100:108], labels[100:108], features=[*old, *new])
+    assert isinstance(model._stage.overlap.joint, Sketch)
+    for stop in (112, 130):
+        twin = SF2EL.from_bytes(model.to_bytes())
+        assert len(model.to_bytes()) < 16 * 1024 + 3 * 1024
+        for one in (model, twin):
+            rows, names = (both[:, :50], [*old, *new]) if stop == 112 else (both[:, 30:], new)
+            one.learn_many(rows[stop - 4 : stop], labels[stop - 4 : stop], features=names)
+        assert twin.to_bytes() == model.to_bytes()
+        assert model.memory_usage() <= 16 * 1024
+    assert model._stage.recovers
