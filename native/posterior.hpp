@@ -118,7 +118,7 @@ private:
     static constexpr double most_feature = 1e3, most_number = 1e6;
     static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
                             step_back = 0.05, least_tie = 1e-2;
-    static constexpr std::uint64_t removals_between_refreshes = 512;
+    static constexpr std::uint64_t removals_between_refreshes = 16;
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
     static size_t inverse_reals(const PosteriorParams& p) { return packed_size(slots(p)); }
@@ -231,7 +231,8 @@ private:
         return divisor;
     }
 
-    // gain = posterior covariance times psi, after the row has joined the kept ones where it is new to them.
+    // gain = posterior covariance times psi, after the row has joined the kept ones where it is new to them and
+    // stays; m_ holds the steps along it.
     void gain(Real keep) {
         const size_t n = linear_ + c_->n;
         packed_times(covariance_, psi_, gain_, n);
@@ -245,12 +246,30 @@ private:
         const Real g = Real(1) - dot(k, e_, c_->n);
         const double least = p_.novelty > PosteriorLimits<Real>::least_novelty ? p_.novelty
                                                                                : PosteriorLimits<Real>::least_novelty;
-        if (double(g) > least) {
+        if (double(g) > least && !(c_->n == p_.size && would_leave_at_once(double(g)))) {
             join(g);
             gain_[n] = rbf_scale;
         } else {
             for (size_t s = 0; s < c_->n; ++s) gain_[linear_ + s] += rbf_scale * e_[s];
         }
+    }
+
+    // Whether, of all rows after this round, the newcomer would matter least. To join and be projected onto the
+    // others is the same as to be expressed by them from the start, which is cheaper.
+    bool would_leave_at_once(double g) {
+        double own = 0.0;
+        for (size_t k = 0; k < p_.outputs; ++k) own += m_[k] * m_[k];
+        own *= p_.rbf_scale * p_.rbf_scale * g;
+        for (size_t s = 0; s < c_->n; ++s) {
+            const size_t at = linear_ + s;
+            double moved = 0.0;
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                const double alpha = double(mean(k)[at]) + double(gain_[at]) * m_[k];
+                moved += alpha * alpha;
+            }
+            if (moved <= own * (double(inverse_[diagonal(s)]) + double(e_[s]) * double(e_[s]) / g)) return false;
+        }
+        return true;
     }
 
     void join(Real g) {

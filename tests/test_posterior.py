@@ -95,7 +95,8 @@ def test_with_room_for_every_row_it_is_the_full_gaussian_process(be, task, extra
 def test_what_is_removed_moves_the_function_least_and_is_projected(be, task):
     s, roomy = settings(task, size=6), settings(task, size=7)
     X, y = stream(task, 80, labelled=1.0)
-    expert, wider, removals = be.Posterior(s, 3), be.Posterior(roomy, 3), 0
+    expert, wider = be.Posterior(s, 3), be.Posterior(roomy, 3)
+    removals = expressed = 0  # the newcomer itself is never taken in where it would be the one to leave
     for x, label in zip(X, y, strict=True):
         wider.set_state(expert.state())
         wider.learn(x, label)
@@ -116,13 +117,14 @@ def test_what_is_removed_moves_the_function_least_and_is_projected(be, task):
             maps.append((order, T))
             lost.append(np.trace(alpha @ gap.T @ K @ gap @ alpha.T))
         order, T = maps[int(np.argmin(lost))]
+        expressed += order == list(range(6))
         np.testing.assert_array_equal(after["rows"], rows[order])
         whole = np.block([[np.eye(4), np.zeros((4, 7))], [np.zeros((6, 4)), T]])
         np.testing.assert_allclose(after["coefficients"], before["coefficients"] @ whole.T, atol=1e-9)
         np.testing.assert_allclose(after["covariance"], whole @ before["covariance"] @ whole.T, atol=1e-8)
         np.testing.assert_allclose(after["inverse"] @ K[np.ix_(order, order)], np.eye(6), atol=1e-8)
-    assert removals > 20
-    assert expert.removed == removals
+    assert expert.removed == removals - expressed > 5
+    assert expressed > 5
 
 
 def test_a_row_joins_only_where_it_is_new(be):
@@ -169,9 +171,9 @@ def test_both_backends_decide_alike_over_a_stream(task):
     for ours, theirs in zip(native.run(X, y), numpy.run(X, y), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(native.state()["rows"], numpy.state()["rows"])
-    assert native.removed > 512
+    assert native.removed > 16
     assert (native.removed, native.refreshed) == (numpy.removed, numpy.refreshed)
-    assert native.refreshed == native.removed // 512
+    assert native.refreshed == native.removed // 16
 
 
 @needs_native

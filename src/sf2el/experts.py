@@ -73,14 +73,11 @@ class PosteriorSeat:
 
     def bytes_of(self, size: int, lean: bool) -> int:
         """Return the bytes it would keep with so many radial functions; lean: no matrix it can compute."""
-        s = self._of(size, lean)
+        size = size if self.kernel else 0
         turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
         return turn + posterior_bytes(
-            self.dim, s.size, s.outputs, self.precision, keep_inverse=s.keep_inverse
+            self.dim, size, self.settings.outputs, self.precision, keep_inverse=not lean
         )
-
-    def _of(self, size: int, lean: bool) -> PosteriorSettings:
-        return replace(self.settings, size=size, keep_inverse=not lean) if self.kernel else self.settings
 
     @property
     def nbytes(self) -> int:
@@ -89,12 +86,11 @@ class PosteriorSeat:
 
     def refit(self, size: int, lean: bool) -> float:
         """Take room for so many radial functions; return how far the function moved for want of it."""
-        settings = self._of(size, lean)
-        if settings == self.settings:
+        if not self.kernel or (size, lean) == (self.settings.size, not self.settings.keep_inverse):
             return 0.0
         state = self.posterior.state()
-        moved = _shrink(state, self.dim + 1, settings.size)
-        self.settings = one_of(settings)
+        moved = _shrink(state, self.dim + 1, size)
+        self.settings = one_of(replace(self.settings, size=size, keep_inverse=not lean))
         self._adopt(state)
         return moved
 
@@ -173,6 +169,11 @@ def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
     return sqrt(moved)
 
 
+@lru_cache(maxsize=1024)
+def _reshaped(shape: Shape, rows: int, lean: bool) -> Shape:
+    return replace(shape.lean() if lean else shape.heavy(), rows=rows)
+
+
 class PaperSeat(LearnerSeat):
     """The paper's first-order learner with its manifold term, as one of several experts."""
 
@@ -183,8 +184,7 @@ class PaperSeat(LearnerSeat):
         return self._of(size, lean).nbytes(self.dim)
 
     def _of(self, size: int, lean: bool) -> Shape:
-        rows = max(LEAST_BUFFER, min(size, self.MOST_ROWS))
-        return replace(self.shape.lean() if lean else self.shape.heavy(), rows=rows)
+        return _reshaped(self.shape, max(LEAST_BUFFER, min(size, self.MOST_ROWS)), lean)
 
     def refit(self, size: int, lean: bool) -> float:  # type: ignore[override]
         """Take room for as many rows as others have radial functions."""

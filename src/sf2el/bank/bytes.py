@@ -134,10 +134,9 @@ class BankBudget(Recipe):
         if lean and psi.thinner:
             psi.thin()
         kernels = kernels_of(space)
-        spared = len(kernels) > 1
         rest = [seat for seat in space.seats if seat not in kernels[1:]]
         extra = psi.nbytes + space.fixed_nbytes + _bytes(rest, LEAST_BASIS, lean)
-        return extra - (_bytes(kernels[1:], LEAST_BASIS, lean) if spared else 0)
+        return max(0, extra - _bytes(kernels[1:], LEAST_BASIS, lean))
 
     def _apply(self, stage: Stage, sizes: Sizes) -> Told:
         told: Told = []

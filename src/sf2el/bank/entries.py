@@ -30,7 +30,7 @@ class Entry:
 
 BANK = (
     Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=6.0, centred=0.9),
-    Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=20.0, ties=True),
+    Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=40.0, ties=True),
     Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=5.0, centred=0.9),
     Entry("linear", 0.5, 0.5),
     Entry("paper", 0.05, 0.05, paper=True),
@@ -54,7 +54,7 @@ LEAST_SPREAD = 0.05
 """Variance added to each direction of correlated features before they are made white."""
 
 TIE_NOISE = 5.0
-MOST_TIES = 1000
+MOST_TIES = 2000
 FEW_LABELS = 3.0
 """Labels of each class as if seen beforehand, where a new space's constant starts from how often each was."""
 

@@ -22,7 +22,7 @@ Array = npt.NDArray[np.floating]
 MOST_FEATURE, MOST_NUMBER = 1e3, 1e6
 LEAST_VARIANCE, LEAST_NOISE, LEAST_CURVATURE, LEAST_PIVOT = 1e-9, 1e-4, 1e-3, 1e-6
 STEP_BACK, LEAST_TIE = 0.05, 1e-2
-REMOVALS_BETWEEN_REFRESHES = 512
+REMOVALS_BETWEEN_REFRESHES = 16
 
 COUNTERS = ("labels", "joined", "removed", "floored", "refreshed", "ties")
 
@@ -111,7 +111,7 @@ class Posterior(Expert):
         v = prior + keep * float(psi @ (self._covariance @ psi))
         spent = not v > LEAST_VARIANCE
         steps, divisor = self._steps(means, y, weight, LEAST_VARIANCE if spent else v)
-        gain = self._gain(x, psi, self._real.type(keep))
+        gain = self._gain(x, psi, steps, self._real.type(keep))
         taken = 1.0 / divisor
         if spent or not self._is_covariance(gain, keep, prior, v):
             # Rounding has eaten the variance, and a step would feed on rounding alone: none is taken, and
@@ -152,8 +152,8 @@ class Posterior(Expert):
         divisor = noise / weight + v
         return residual / divisor, divisor
 
-    def _gain(self, x: Array, psi: Array, keep: Any) -> Array:
-        """Posterior covariance times psi, after the row has joined the kept ones where it is new to them."""
+    def _gain(self, x: Array, psi: Array, steps: Floats, keep: Any) -> Array:
+        """Posterior covariance times psi, after the row has joined the kept ones where it is new and stays."""
         s, linear = self.settings, self._linear
         gain = keep * (self._covariance @ psi)
         gain[:linear] += self._real.type(s.linear_scale) * psi[:linear]
@@ -163,11 +163,22 @@ class Posterior(Expert):
         self._ready()
         e = self._inverse @ k
         g = self._real.type(1.0) - k @ e
-        if float(g) > self._novelty:
+        full = self.size == s.size
+        if float(g) > self._novelty and not (full and self._would_leave_at_once(gain, steps, e, float(g))):
             self._join(x, e, g)
             return np.append(gain, self._real.type(s.rbf_scale))
         gain[linear:] += self._real.type(s.rbf_scale) * e
         return np.asarray(gain)
+
+    def _would_leave_at_once(self, gain: Array, steps: Floats, e: Array, g: float) -> bool:
+        """Whether, of all rows after this round, the newcomer would matter least.
+
+        To join and be projected onto the others is the same as to be expressed by them from the start.
+        """
+        own = self.settings.rbf_scale**2 * g * float(steps @ steps)
+        alpha = self._mean[:, self._linear :] + np.outer(steps, gain[self._linear :]).astype(np.float64)
+        pivots = np.diagonal(self._inverse).astype(np.float64) + e.astype(np.float64) ** 2 / g
+        return bool(np.all((alpha**2).sum(axis=0) > own * pivots))
 
     def _join(self, x: Array, e: Array, g: Any) -> None:
         grown = self._inverse + np.outer(e / g, e)
