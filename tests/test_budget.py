@@ -415,10 +415,29 @@ def test_names_count_as_text(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bytes_do_not_grow_with_the_rows(kind, backend):
     model = make(kind, 8192, backend=backend)
-    learn(model, A, 10, 0)
+    learn(model, A, 600, 0)  # by now labels have said which widths stay
     used = model.memory_usage()
     learn(model, A, 990, 1)
     assert model.memory_usage() == used
+
+
+def test_widths_that_labels_speak_against_make_room_for_the_others(backend):
+    """Bytes are short: rings in two dimensions leave one width, which then has more radial functions."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    labels = [int(value) for value in (np.sum(X**2, axis=1) % 2.0) > 1.0]
+    model = SF2EL(budget=4096, backend=backend)
+    sizes = []
+    for start in range(0, 600, 100):
+        model.learn_many(X[start : start + 100], labels[start : start + 100], features=["a", "b"])
+        kernels = [seat for seat in model._stage.current.seats if "rbf" in seat.name]
+        sizes.append((len(kernels), kernels[0].settings.size))
+        check_bytes(model)
+    assert sizes[0][0] > sizes[-1][0] and sizes[0][1] < sizes[-1][1]
+    assert sizes == sorted(sizes, key=lambda one: (-one[0], one[1]))
+    roomy = SF2EL(budget="64KiB", backend=backend)
+    roomy.learn_many(X, labels, features=["a", "b"])
+    assert sum("rbf" in seat.name for seat in roomy._stage.current.seats) == 3
 
 
 def test_more_labels_cost_bytes_that_others_give(backend):
@@ -486,6 +505,20 @@ def test_the_bank_takes_what_helps_and_no_more(budget, backend):
     more = sum(seat.bytes_of(new + 1, lean) - seat.nbytes for seat in model._stage.current.seats)
     assert new == old or model._budget - model.memory_usage() < more
     assert old == MOST_BASIS or new < old + 1
+
+
+def test_the_parts_say_when_more_bytes_would_not_be_used(backend):
+    """From some budget on nothing more is used, and the parts say so; below, and for the paper, never."""
+    used = {}
+    for budget in (4_000, 30_000, 100_000, 400_000):
+        model = two_spaces("bank", budget, backend, rows=60)
+        parts = model.memory_usage(detail=True)
+        used[budget] = parts["learners"]
+        assert parts.full_grown == (budget >= 100_000)
+        assert ("more bytes would not be used" in repr(parts)) == parts.full_grown
+    assert used[4_000] < used[30_000] < used[100_000] == used[400_000]
+    assert not two_spaces("paper", 100_000, backend, rows=60).memory_usage(detail=True).full_grown
+    assert not SF2EL(budget=100_000, backend=backend).memory_usage(detail=True).full_grown
 
 
 # -- what gives way, and when

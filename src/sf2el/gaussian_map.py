@@ -75,14 +75,21 @@ class _Sums:
     ua: Floats
     aa: Floats
 
-    def regression(self) -> Floats:
-        """Return W."""
-        return np.asarray(np.linalg.solve(self.uu + RIDGE * np.eye(len(self.uu)), self.ua))
+    def inverse(self) -> Floats:
+        """Return the inverse of uu + RIDGE."""
+        return np.asarray(np.linalg.inv(_raised(self.uu, RIDGE)))
 
     def noise(self, w: Floats) -> Floats:
         """Return the variance of what W leaves unexplained."""
-        left = self.aa - 2.0 * np.sum(w * self.ua, axis=0) + np.sum(w * (self.uu @ w), axis=0)
+        left = self.aa + np.einsum("ij,ij->j", w, self.uu @ w - 2.0 * self.ua)
         return np.asarray(np.maximum(left / self.weight, 0.0) + LEAST_NOISE)
+
+
+def _raised(matrix: Floats, by: float | Floats) -> Floats:
+    """Return a matrix with something added to its diagonal."""
+    raised = matrix.copy()
+    raised.flat[:: len(matrix) + 1] += by
+    return raised
 
 
 def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
@@ -113,7 +120,8 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
     aa = np.diagonal(covariance)[:new_dim] * inverse**2
     # Standardised features of which no more is known are taken as uncorrelated.
     old = np.eye(len(m_x)) if known.old is None else known.old
-    lower = np.linalg.cholesky(old + LEAST_NOISE * np.eye(len(m_x)))
+    lower = np.linalg.cholesky(_raised(old, LEAST_NOISE))
+    whiten = np.linalg.inv(lower)
 
     def sums(extra: float) -> tuple[_Sums, Floats, Floats]:
         """Sums about the means, where the later rows stand as one row of this weight: old features at 0."""
@@ -124,14 +132,12 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
         sum_xx = rows * (xx + np.outer(off_x, off_x)) + extra * np.outer(mean_x, mean_x)
         sum_xa = rows * (xa + np.outer(off_x, off_a)) - extra * np.outer(mean_x, rest - mean_a)
         sum_aa = rows * (aa + off_a**2) + extra * (rest - mean_a) ** 2
-        half = np.linalg.solve(lower, sum_xx)
-        whitened = np.linalg.solve(lower, half.T)
-        return _Sums(weight, whitened, np.linalg.solve(lower, sum_xa), sum_aa), mean_x, mean_a
+        return _Sums(weight, whiten @ sum_xx @ whiten.T, whiten @ sum_xa, sum_aa), mean_x, mean_a
 
     def fitted(found: _Sums) -> tuple[Floats, Floats]:
-        w = found.regression()
-        left = np.linalg.solve(found.uu + RIDGE * np.eye(len(m_x)), RIDGE * np.eye(len(m_x)))
-        unseen = float(np.trace(left)) / len(m_x)
+        inverse = found.inverse()
+        w = inverse @ found.ua
+        unseen = RIDGE * float(np.trace(inverse)) / len(m_x)
         return w, found.noise(w) + UNSEEN * unseen * float(np.mean(np.sum(w**2, axis=0)))
 
     found, mean_x, mean_a = sums(0.0)
@@ -141,7 +147,7 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
         found, mean_x, mean_a = sums(shown.later * float(np.mean(noise)))
         w, noise = fitted(found)
         w, noise = _agreed(found, w, noise, shown.correlation, min(FEW * rows, shown.later))
-    back = np.linalg.solve(w.T @ w + np.diag(noise), w.T @ lower.T)
+    back = np.linalg.solve(_raised(w.T @ w, noise), w.T @ lower.T)
     matrix = (inverse[:, None] * back).T
     center = shown.mean + shown.deviation * mean_a
     return np.column_stack([matrix, mean_x]) / divisor, center
@@ -151,16 +157,15 @@ def _agreed(
     found: _Sums, w: Floats, noise: Floats, correlation: Floats, weight: float
 ) -> tuple[Floats, Floats]:
     """Return W and R after some steps of expectation-maximisation on rows without the old features."""
-    identity = np.eye(len(found.uu))
     for _ in range(STEPS):
-        gain = np.linalg.solve(w.T @ w + np.diag(noise), w.T)  # E[u | a] = gain' a
+        gain = np.linalg.solve(_raised(w.T @ w, noise), w.T)  # E[u | a] = gain' a
         seen = correlation @ gain
         both = _Sums(
             found.weight + weight,
-            found.uu + weight * (identity - w @ gain + gain.T @ seen),
+            _raised(found.uu + weight * (gain.T @ seen - w @ gain), weight),
             found.ua + weight * seen.T,
             found.aa + weight * np.diagonal(correlation),
         )
-        w = both.regression()
+        w = both.inverse() @ both.ua
         noise = both.noise(w)
     return w, noise

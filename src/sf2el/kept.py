@@ -55,6 +55,22 @@ class Pending(NamedTuple):
     weight: float
 
 
+class MemoryParts(dict[str, int]):
+    """Bytes by part; ``full_grown`` where the experts are as large as ever helps, and bytes beyond are left.
+
+    >>> MemoryParts({"learners": 100}, full_grown=True)
+    {'learners': 100} (the experts are as large as measured to help; more bytes would not be used)
+    """
+
+    def __init__(self, parts: Mapping[str, int], full_grown: bool) -> None:
+        super().__init__(parts)
+        self.full_grown = full_grown
+
+    def __repr__(self) -> str:
+        told = " (the experts are as large as measured to help; more bytes would not be used)"
+        return super().__repr__() + (told if self.full_grown else "")
+
+
 class KeptModel:
     """Everything of a model but its rows: ``streaming.StreamModel`` adds those, and its children labels."""
 
@@ -170,11 +186,21 @@ class KeptModel:
                 self._tracker.marks.popitem()
         self._record([Happened(events.NEW_BUDGET, size), *told])
 
-    def memory_usage(self, *, detail: bool = False) -> int | dict[str, int]:
+    def memory_usage(self, *, detail: bool = False) -> int | MemoryParts:
         """Return the bytes of everything the model keeps; by part with ``detail``.
 
         Working scratch and the Python objects around the numbers are not in it; ``memory_overhead`` tells
-        them.
+        them. The parts also say when the experts are as large as measured to help, so that a larger budget
+        would bring nothing.
+
+        Examples
+        --------
+        >>> from sf2el import SF2EL
+        >>> model = SF2EL(budget="1MiB")
+        >>> model.learn_one({"a": 1.0, "b": 2.0}, "up")
+        >>> parts = model.memory_usage(detail=True)
+        >>> parts.full_grown, sum(parts.values()) == model.memory_usage()
+        (True, True)
         """
         parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
         if self._stage is not None:
@@ -186,7 +212,9 @@ class KeptModel:
             "labels": self._label_bytes(),
             "counters": MODEL_BYTES,
         }
-        return parts if detail else sum(parts.values())
+        if not detail:
+            return sum(parts.values())
+        return MemoryParts(parts, self._stage is not None and self._recipe.full_grown(self._stage))
 
     def memory_overhead(self) -> dict[str, int]:
         """Return bytes that do not count: a thread's working scratch, and the Python objects of this model.

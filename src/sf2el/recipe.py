@@ -102,6 +102,10 @@ class Recipe(ABC):
     def size(self) -> str:
         """Return what a model without a budget says of its size."""
 
+    def full_grown(self, stage: Stage) -> bool:
+        """Whether the experts are as large as they ever get: more bytes would not be used."""
+        return False
+
     @abstractmethod
     def fit(self, stage: Stage, budget: int, reserved: int, *, growing: bool = False) -> Told:
         """Give every expert the shape that the budget allows; drop what it has no room for.

@@ -97,6 +97,11 @@ class BankBudget(Recipe):
                 self._refuse(stage, budget, reserved)
             told += gone or []
 
+    def full_grown(self, stage: Stage) -> bool:
+        """Whether every expert has as many radial functions as measured to help."""
+        kernels = [seat for space in stage.spaces() for seat in kernels_of(space)]
+        return bool(kernels) and all(seat.settings.size == MOST_BASIS for seat in kernels)
+
     def _sizes(self, stage: Stage, available: int, held: int) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
         sizes = self._sizes_if(stage, available, held, lean=False)

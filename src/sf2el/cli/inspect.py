@@ -28,6 +28,7 @@ def inspect(file: Path, as_json: bool) -> None:
 def examine(file: Path) -> dict[str, Any]:
     """Return what a file holds, as plain values; ValueError if it is no model."""
     from sf2el import SF2EL, SF2ELRegressor
+    from sf2el.kept import MemoryParts
     from sf2el.persist import opened
     from sf2el.persist_parts import recipe_out
 
@@ -43,7 +44,7 @@ def examine(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file}: {error}") from None
     events = model.events()
     parts = model.memory_usage(detail=True)
-    assert isinstance(parts, dict)
+    assert isinstance(parts, MemoryParts)
     return {
         "file": str(file),
         "file_bytes": len(data),
@@ -51,7 +52,7 @@ def examine(file: Path) -> dict[str, Any]:
         "kind": kind,
         "recipe": recipe_out(model._recipe),
         "budget": model._budget,
-        "memory": {"total": sum(parts.values()), "parts": parts},
+        "memory": {"total": sum(parts.values()), "parts": parts, "full_grown": parts.full_grown},
         "rows": model._rows_seen,
         "labels": model._labels_out(),
         "spaces": _spaces(model),
@@ -129,6 +130,7 @@ def describe(found: dict[str, Any]) -> list[str]:
     size = f"buffers of {recipe.get('buffer_size')} rows"
     if found["budget"] is not None:
         size = f"{found['budget']:,} bytes, {memory['total']:,} in use"
+        size += "; the experts are as large as helps" if memory["full_grown"] else ""
     lines = [
         _line("file", f"{found['file']}, {found['file_bytes']:,} bytes, format {found['format']}"),
         _line("kind", f"{found['kind']}, {'published' if recipe['kind'] == 'paper' else 'default'} recipe"),

@@ -153,7 +153,7 @@ class Posterior(Expert):
         return residual / divisor, divisor
 
     def _gain(self, x: Array, psi: Array, steps: Floats, keep: Any) -> Array:
-        """Posterior covariance times psi, after the row has joined the kept ones where it is new and stays."""
+        """Posterior covariance times psi, after the row has joined the kept ones if it is new and stays."""
         s, linear = self.settings, self._linear
         gain = keep * (self._covariance @ psi)
         gain[:linear] += self._real.type(s.linear_scale) * psi[:linear]
