@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from sf2el.sources.block import TAIL, DataError
+from sf2el.sources.block import TAIL, DataError, Place, fingerprint
 
 SIZE = 1 << 18
 MOST = 1 << 26
@@ -49,8 +49,19 @@ class Chunks:
             self._check_length(data)
         return b""
 
-    def skip(self, offset: int, line: int) -> None:
-        """Go on at an offset that a piece began at."""
+    def resume(self, place: Place | None) -> int:
+        """Go on at a place that a piece began at, None for the first; return the rows before it.
+
+        DataError if the bytes before it are not those that were read then.
+        """
+        if place is None or not place.offset:
+            return 0
+        self._skip(place.offset, place.line)
+        if fingerprint(self.tail) != place.tail:
+            raise DataError(f"{self.name} is not what was read before; resume with the same data.")
+        return place.row
+
+    def _skip(self, offset: int, line: int) -> None:
         if self.file.seekable():
             start = max(0, offset - TAIL)
             self.file.seek(start)

@@ -79,12 +79,10 @@ class JsonlSource:
 
     def blocks(self, start: Place | None = None) -> Iterator[Block]:
         """Yield blocks, from a place that an earlier block had, or from the first row."""
-        chunks, row = self._chunks, 0
-        if start is not None and start.offset:
-            chunks.skip(start.offset, start.line)
-            row, self._labels.kind = start.row, start.kind
-            if fingerprint(chunks.tail) != start.tail:
-                raise DataError(f"{self.name} is not what was read before; resume with the same data.")
+        chunks = self._chunks
+        row = chunks.resume(start)
+        if start is not None:
+            self._labels.kind = start.kind
         for found in (part for piece in chunks for part in self._narrow(*piece)):
             place = Place(row, found.line, found.offset, self._labels.kind, fingerprint(found.tail))
             objects, lines, error = found.objects, found.lines, found.error
