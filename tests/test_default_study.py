@@ -16,19 +16,30 @@ import pytest
 from click.testing import CliRunner
 
 from sf2el.cli import main
-from sf2el.datasets import load
-from sf2el.experiments import default_baselines, default_runner, default_study
-from sf2el.experiments.default_baselines import RIVER, refit_rounds, run_refit, run_river
+from sf2el.datasets import Dataset, load
+from sf2el.experiments import default_baselines, default_few, default_runner, default_study
+from sf2el.experiments.default_baselines import (
+    LOGISTIC,
+    RIVER,
+    refit_rounds,
+    river_says,
+    run_refit,
+    run_river,
+    version_of,
+)
 from sf2el.experiments.default_design import KIB, SLOW, Design, kinds_here
-from sf2el.experiments.default_docs import filled
+from sf2el.experiments.default_docs import completed, filled
 from sf2el.experiments.default_fesl import chosen
+from sf2el.experiments.default_few import FEW_LABELS, FewLabels, model_says, run_few_labels
+from sf2el.experiments.default_figures import drawings
 from sf2el.experiments.default_runner import Store, run_units
 from sf2el.experiments.default_study import CEILING, FESL, OURS, PAPER, Study, run_study
-from sf2el.experiments.default_tables import BLOCKS, TITLES, write_study
+from sf2el.experiments.default_tables import BLOCKS, NOT_RUN, TITLES, write_study
 from sf2el.experiments.default_units import REFUSED, Unit, run_default, run_unit, units_of
 from sf2el.experiments.drift import drifting, run_forgetting
 from sf2el.experiments.fesl import Fesl, hedged, scaled_online
 from sf2el.methods import METHODS
+from sf2el.report.default_page import default_page
 from sf2el.streams import TwoSpaceStream, stream_for
 
 DECLARED = Design.declared()
@@ -76,6 +87,10 @@ def test_no_seed_of_the_study_was_used_for_choosing():
     assert runs["default", "swiss"] == runs["paper", "swiss"] == runs["fesl", "swiss"] == 20
     assert runs["default", "magic04"] == 5
     assert all(0 < runs[kind, name] <= 5 for kind in SLOW for name in DECLARED.datasets)
+    few = units_of(DECLARED, None, (FEW_LABELS,))
+    assert {unit.dataset for unit in few} == set(DECLARED.datasets)
+    assert {unit.seed for unit in few if unit.dataset == "magic04"} == set(range(200, 300))
+    assert len(units_of(DECLARED, 2, (FEW_LABELS,))) == 2 * 6
 
 
 # -- baselines
@@ -223,6 +238,141 @@ def test_forgetting_pays_after_a_jump_and_costs_where_nothing_drifts():
     assert gains["stationary"] < 0.005
 
 
+# -- few labels
+
+PARTS = {"old": {"accuracy", "logistic"}, "new": {"accuracy", "logistic"}}
+
+
+def toy(n: int = 500) -> Dataset:
+    """Two classes that are apart in the old space, on other scales; the new space tells nothing."""
+    rng = np.random.default_rng(7)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    old = (rng.normal(size=(n, 3)) + 3.0 * y[:, None]) * [1.0, 40.0, 0.01] + [0.0, 900.0, 5.0]
+    return Dataset(name="toy", old=old, new=rng.normal(size=(n, 2)), y=y, description="", source="")
+
+
+def test_a_run_with_few_labels_ends_with_the_eleventh():
+    few = DECLARED.few_labels
+    for seed in range(200, 220):
+        order, labelled = few.draw(2000, seed)
+        assert len(order) == len(labelled) == len(set(order)) < few.rows
+        assert labelled.sum() == 11
+        assert labelled[-1]
+        # Not before the third label, and then every row up to the last.
+        third = np.flatnonzero(labelled)[2]
+        assert np.array_equal(few.scored(labelled), np.arange(len(order)) > third)
+    # A stream too short for eleven labels is run to its end.
+    short, labelled = few.draw(50, 200)
+    assert sorted(short) == list(range(50))
+    assert labelled.sum() < 11
+
+
+def test_the_rows_scored_are_those_after_the_third_label():
+    few = FewLabels(rows=12, label_rate=1.0, least=3, most=10)
+    labelled = np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 0], dtype=bool)
+    assert np.flatnonzero(few.scored(labelled)).tolist() == [6, 7, 8, 9]
+    narrow = replace(few, least=2, most=3)
+    assert np.flatnonzero(narrow.scored(labelled)).tolist() == [3, 4, 5, 6, 7, 8]
+
+
+def test_both_are_scored_on_the_same_rows(monkeypatch):
+    """All rows labelled: eleven are run, and the last eight of them count."""
+    data, few = toy(), FewLabels(rows=400, label_rate=1.0, least=3, most=10)
+    rows = np.random.default_rng(204).permutation(500)[3:11]
+    given = []
+
+    def always(rows, y, labelled, *, budget, seed):
+        given.append((rows.shape, int(labelled.sum()), budget, seed))
+        return np.ones(len(rows))
+
+    monkeypatch.setattr(default_few, "model_says", always)
+    monkeypatch.setattr(default_few, "river_says", lambda name, rows, y, labelled, seed: -np.ones(len(rows)))
+    found = run_few_labels(few, data, budget=4 * KIB, seed=204)
+    positive = float(np.mean(data.y[rows] > 0.0))
+    assert positive not in (0.0, 0.5, 1.0)
+    assert found == {space: {"accuracy": positive, "logistic": 1.0 - positive} for space in PARTS}
+    assert given == [((11, 3), 11, 4 * KIB, 204), ((11, 2), 11, 4 * KIB, 204)]
+
+
+def test_the_unit_with_few_labels_tells_a_problem_that_can_be_learned_from_one_that_cannot():
+    pytest.importorskip("river")
+    data = toy()
+    runs = [run_unit(Unit(FEW_LABELS, "toy", 0.1, seed), data, DECLARED) for seed in range(200, 206)]
+    assert all({space: set(one) for space, one in run.items()} == PARTS for run in runs)
+    for who in ("accuracy", "logistic"):
+        assert np.mean([run["old"][who] for run in runs]) > 0.9
+        assert 0.3 < np.mean([run["new"][who] for run in runs]) < 0.7
+
+
+def test_with_few_labels_only_those_revealed_are_told():
+    pytest.importorskip("river")
+    data = toy()
+    order, labelled = DECLARED.few_labels.draw(500, 201)
+    rows, y = data.old[order], data.y[order]
+    for says in (
+        lambda y: model_says(rows, y, labelled, budget=64 * KIB, seed=201),
+        lambda y: river_says(LOGISTIC, rows, y, labelled, 201),
+    ):
+        said = says(y)
+        assert np.array_equal(says(np.where(labelled, y, -y)), said)
+        assert not np.array_equal(says(-y), said)
+
+
+def test_the_scaler_of_logistic_regression_learns_every_row_once_and_first():
+    linear_model = pytest.importorskip("river.linear_model")
+    data = toy()
+    order, labelled = DECLARED.few_labels.draw(500, 203)
+    rows, y = data.new[order], data.y[order]
+    model, expected = linear_model.LogisticRegression(), []
+    for values, label, told in zip(scaled_online(rows), y, labelled, strict=True):
+        row = dict(enumerate(values))
+        expected.append(1.0 if model.predict_one(row) else -1.0)
+        if told:
+            model.learn_one(row, label > 0.0)
+    scored = DECLARED.few_labels.scored(labelled)
+    said = river_says(LOGISTIC, rows, y, labelled, 203)
+    assert np.array_equal(said[scored], np.array(expected)[scored])
+    assert set(said[scored]) == {-1.0, 1.0}
+
+
+def few_study(gaps: dict[str, list[float]]) -> Study:
+    """A study of one dataset with these differences to logistic regression, by space."""
+    results = {
+        Unit(FEW_LABELS, "swiss", 0.1, 200 + run): {
+            space: {"accuracy": 0.6 + own[run], "logistic": 0.6} for space, own in gaps.items()
+        }
+        for run in range(len(gaps["old"]))
+    }
+    return Study(SMALL, {"swiss": load("swiss")}, results, {})
+
+
+def test_behind_and_ahead_are_by_more_than_two_standard_errors():
+    spread = np.array([-0.01, 0.0, 0.01])
+    error = 0.01 / np.sqrt(3)
+    for shift, behind, ahead in ((-2.1, 1, 0), (-1.9, 0, 0), (1.9, 0, 0), (2.1, 0, 1)):
+        found = few_study({"old": [*(shift * error + spread)], "new": [0.01, -0.01, 0.0]})
+        old, new = found.few_labels()["problems"]
+        assert (old["behind"], old["ahead"]) == (bool(behind), bool(ahead))
+        assert not (new["behind"] or new["ahead"])
+        assert old["mean"] == pytest.approx(shift * error, abs=1e-6)
+        assert old["standard_error"] == pytest.approx(error, abs=1e-6)
+        assert old["low"] < old["mean"] < old["high"]
+        text = BLOCKS["few-labels"](found.content())
+        assert f"on {behind} of 2 problems" in text
+        assert f"more than 2 on {ahead};" in text
+        assert ("BEHIND" in text) is bool(behind)
+    (one, _) = few_study({"old": [-0.3], "new": [0.3]}).few_labels()["problems"]
+    assert (one["behind"], one["low"]) == (False, None)  # a single run tells nothing
+
+
+def test_the_mean_over_problems_is_taken_run_by_run():
+    mean = few_study({"old": [0.02, -0.02, 0.05], "new": [0.0, 0.04, -0.03]}).few_labels()["mean"]
+    assert mean["mean"] == pytest.approx(0.01)
+    assert mean["standard_error"] == pytest.approx(0.0, abs=1e-6)
+    assert mean["accuracy"] == pytest.approx(0.61)
+    assert mean["runs"] == 3
+
+
 # -- statistics
 
 
@@ -289,6 +439,12 @@ def test_the_small_study_has_every_part(small):
     assert all(row["gain"]["mean"] == 0.0 for row in content["drift"] if row["forget"] == 0.0)
     if not small.missing:
         assert {row["other"] for row in content["differences"]} >= {*RIVER, CEILING}
+        problems = content["few_labels"]["problems"]
+        assert [(row["dataset"], row["space"], row["runs"]) for row in problems] == [
+            ("swiss", "old", 2),
+            ("swiss", "new", 2),
+        ]
+        assert content["protocol"]["seeds"][FEW_LABELS] == {"swiss": [200, 201]}
 
 
 def test_finished_units_are_not_run_again_and_a_torn_file_is(swiss, tmp_path, monkeypatch):
@@ -362,7 +518,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_without_the_optional_packages_their_rows_are_left_out(swiss, monkeypatch):
+def test_without_the_optional_packages_their_rows_are_left_out(swiss, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
     for module in (default_baselines, default_study.kinds_here.__globals__):
         target = module if isinstance(module, dict) else vars(module)
         monkeypatch.setitem(target, "version_of", lambda package: None)
@@ -373,6 +530,11 @@ def test_without_the_optional_packages_their_rows_are_left_out(swiss, monkeypatc
     content = run_study(small, swiss, runs=1).content()
     assert {row["other"] for row in content["differences"]} == {PAPER, FESL, "FESL-c by rate"}
     assert "river" in BLOCKS["left-out"](content)
+    assert content["few_labels"] == {"problems": [], "mean": None}
+    assert BLOCKS["few-labels"](content) == NOT_RUN
+    assert "logistic" not in BLOCKS["verdict"](content)
+    page = default_page(content, drawings(content), version="0", backend="numpy", seconds=0.0)
+    assert NOT_RUN in page.write(tmp_path / "index.html").read_text()
 
 
 def test_the_command_writes_everything(swiss, small, tmp_path, monkeypatch):
@@ -384,6 +546,7 @@ def test_the_command_writes_everything(swiss, small, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     folder = tmp_path / "default"
     names = ["against-best", "rates-swiss", "budgets-swiss", "drift-stationary", "drift-abrupt"]
+    names += ["few-labels"] if version_of("river") else []
     for name in names:
         assert (folder / "figures" / f"{name}.svg").stat().st_size > 5_000
         assert (folder / "figures" / f"{name}.png").stat().st_size > 5_000
@@ -391,10 +554,15 @@ def test_the_command_writes_everything(swiss, small, tmp_path, monkeypatch):
     assert page.count("<svg") == len(names)
     assert "Where it loses" in page
     assert "look-aheads" in page
+    assert TITLES["few-labels"] in page
+    assert ("the default is behind online logistic regression" in page) is bool(version_of("river"))
     content = json.loads((folder / "default.json").read_text())
     with (folder / "default.csv").open() as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == len(content["cells"])
+    with (folder / "few-labels.csv").open() as lines:
+        problems = [(row["space"], float(row["accuracy"])) for row in csv.DictReader(lines)]
+    assert problems == [(row["space"], row["accuracy"]) for row in content["few_labels"]["problems"]]
     text = (folder / "default.md").read_text()
     assert all(title in text for title in TITLES.values())
 
@@ -408,6 +576,20 @@ def test_every_place_of_the_documentation_is_filled(small):
     assert filled(once, content) == once
     with pytest.raises(ValueError, match="no block"):
         filled("<!-- generated: nothing -->\n<!-- end -->", content)
+
+
+def test_a_block_without_a_place_gets_a_section_at_the_end_and_the_others_stay():
+    content = few_study({"old": [0.01, 0.02, 0.03], "new": [-0.03, -0.02, -0.01]}).content()
+    names = [name for name in BLOCKS if name != "few-labels"]
+    page = "# Study\n" + "".join(f"<!-- generated: {name} -->\n<!-- end -->\n" for name in names)
+    whole = completed(page)
+    assert whole.startswith(page)
+    assert whole[len(page) :].startswith(f"\n## {TITLES['few-labels']}\n")
+    assert completed(whole) == whole
+    text = filled(whole[len(page) :], content)
+    assert "| swiss | old | .620 | .600 | +.0200 |" in text
+    assert "| swiss | new | .580 | .600 | -.0200 |" in text
+    assert "BEHIND" in text
 
 
 def test_the_command_refuses_the_other_reading():

@@ -289,9 +289,10 @@ class Stage:
         It follows from what is kept and is not kept itself: a model that is saved meanwhile goes on alike.
         """
         if self._trial is None and self.overlap is not None and self.overlap.rows > 0:
-            self._trial = self.overlap.clone()
-            self._trial.solve(self.current, self.upcoming)
-            self._trial.settle()
+            trial = self.overlap.clone()
+            trial.solve(self.current, self.upcoming)
+            trial.settle()
+            self._trial = trial
         return self._trial
 
     def _source(self, space: Space, values: Floats, view: Floats) -> Floats:

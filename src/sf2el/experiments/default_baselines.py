@@ -15,7 +15,8 @@ from sf2el.streams import TwoSpaceStream
 
 Floats = npt.NDArray[np.float64]
 
-RIVER = ("river logistic", "river forest", "river kNN")
+LOGISTIC = "river logistic"
+RIVER = (LOGISTIC, "river forest", "river kNN")
 REFIT = ("refit logistic", "refit SVM", "refit forest", "refit kNN")
 
 
@@ -28,24 +29,28 @@ def version_of(package: str) -> str | None:
 
 
 def run_river(name: str, stream: TwoSpaceStream, seed: int) -> Floats:
-    """Return what one of river's learners says in each round after the swap, before it learns the row.
+    """Return what one of river's learners says in each round after the swap; it sees only these rows."""
+    return river_says(name, stream.after_swap, stream.y[stream.t1 :], stream.labelled[stream.t1 :], seed)
 
-    It sees only these rows. Where features are scaled, the scaler learns from unlabelled rows too.
+
+def river_says(name: str, rows: Floats, y: Floats, labelled: npt.NDArray[np.bool_], seed: int) -> Floats:
+    """Return what one of river's learners says of each row before it learns it.
+
+    The scaler learns every row, labelled or not, once and before it scales it.
     """
     from river.preprocessing import StandardScaler
 
     model, scaler = _river(name, seed), StandardScaler()
-    said = np.ones(len(stream.after_swap))
+    said = np.ones(len(rows))
     known = False
-    told = zip(stream.after_swap.tolist(), stream.y[stream.t1 :], stream.labelled[stream.t1 :], strict=True)
-    for at, (values, y, labelled) in enumerate(told):
+    for at, (values, label, told) in enumerate(zip(rows.tolist(), y, labelled, strict=True)):
         row = dict(enumerate(values))
         scaler.learn_one(row)
         row = scaler.transform_one(row)
         if known:
             said[at] = 1.0 if model.predict_one(row) else -1.0
-        if labelled:
-            model.learn_one(row, bool(y > 0.0))
+        if told:
+            model.learn_one(row, bool(label > 0.0))
             known = True
     return said
 
@@ -53,7 +58,7 @@ def run_river(name: str, stream: TwoSpaceStream, seed: int) -> Floats:
 def _river(name: str, seed: int) -> Any:
     from river import forest, linear_model, neighbors
 
-    if name == "river logistic":
+    if name == LOGISTIC:
         return linear_model.LogisticRegression()
     if name == "river forest":
         return forest.ARFClassifier(seed=seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sf2el.experiments.declared import settings_file
 from sf2el.experiments.default_baselines import RIVER, version_of
+from sf2el.experiments.default_few import FEW_LABELS, FewLabels
 from sf2el.experiments.drift import Drift
 
 KIB = 1024
@@ -56,6 +57,7 @@ class Design:
     fesl: dict[str, dict[str, Any]]
     fesl_by_rate: dict[str, list[dict[str, Any]]]
     demands: Demands
+    few_labels: FewLabels
     drift: Drift
 
     @classmethod
@@ -93,6 +95,7 @@ class Design:
                 to_paper=demands["to_paper"],
                 by_budget={KIB * int(size): least for size, least in demands["by_budget_kib"].items()},
             ),
+            few_labels=FewLabels(**content["few_labels"]),
             drift=Drift(**drift),
         )
 
@@ -102,6 +105,8 @@ class Design:
 
     def rates(self, kind: str) -> tuple[float, ...]:
         """Return the label rates at which a kind is run."""
+        if kind == FEW_LABELS:
+            return (self.few_labels.label_rate,)
         return self.slow_rates if kind in SLOW else self.label_rates
 
     def seeds(self, kind: str, dataset: str, runs: int | None = None) -> range:
@@ -112,7 +117,9 @@ class Design:
         (range(200, 220), range(200, 201))
         """
         size = "large" if dataset in self.large else "small"
-        asked = self.runs["small"] if runs is None else runs
+        if kind == FEW_LABELS:
+            size = "few_labels"
+        asked = max(self.runs["small"], self.runs[size]) if runs is None else runs
         count = min(asked, self.runs[size])
         if kind in SLOW:
             count = min(-(-asked // 2), self.slow[size])
@@ -123,9 +130,9 @@ def kinds_here() -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the kinds that can be run, and the packages that others would need with what they are for."""
     kinds, missing = ["default", "paper", "fesl"], {}
     if version_of("river"):
-        kinds += RIVER
+        kinds += [*RIVER, FEW_LABELS]
     else:
-        missing["river"] = "logistic regression, forest and kNN from scratch"
+        missing["river"] = "logistic regression, forest and kNN from scratch, and the part on few labels"
     if version_of("scikit-learn"):
         kinds.append("refit")
     else:

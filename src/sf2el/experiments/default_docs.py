@@ -3,7 +3,8 @@
     python -m sf2el.experiments.default_docs results/reproduce/default/default.json docs/default.md
 
 A page marks the places: what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` is replaced by
-the block of that name of :mod:`sf2el.experiments.default_tables`. All other text stays as it is.
+the block of that name of :mod:`sf2el.experiments.default_tables`. A block that has no place yet gets one at
+the end, under its title; it may be moved from there. All other text stays as it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sf2el.atomic import write_text
-from sf2el.experiments.default_tables import BLOCKS
+from sf2el.experiments.default_tables import BLOCKS, TITLES
 
 PLACE = re.compile(r"<!-- generated: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -43,11 +44,25 @@ def filled(page: str, content: Mapping[str, Any]) -> str:
     return PLACE.sub(block, page)
 
 
+def completed(page: str) -> str:
+    """Return a page with a place for every block: those it lacks follow at its end, each under its title.
+
+    >>> completed(completed("# Study\\n")).count("<!-- generated: few-labels -->")
+    1
+    """
+    there = {place["name"] for place in PLACE.finditer(page)}
+    return page + "".join(
+        f"\n## {TITLES[name]}\n\n<!-- generated: {name} -->\n<!-- end -->\n"
+        for name in BLOCKS
+        if name not in there
+    )
+
+
 def main() -> None:
     """Fill a page in place: the study's JSON, then the page."""
     source, page = map(Path, sys.argv[1:3])
     content = json.loads(source.read_text(encoding="utf-8"))
-    write_text(page, filled(page.read_text(encoding="utf-8"), content))
+    write_text(page, filled(completed(page.read_text(encoding="utf-8")), content))
 
 
 if __name__ == "__main__":

@@ -111,39 +111,58 @@ def by_budget(content: Content, dataset: str) -> Figure:
 def against_best(content: Content) -> Figure:
     """Draw the paired differences to the best other with their intervals, a line a dataset and label rate."""
     rows = content["against_best"]
+    lines = [(row["dataset"], f"{row['label_rate']:g}", row["holds"], row) for row in rows]
+    marks = ("within the limit", "not within it")
+    return _differences(lines, marks, "the best other", sorted({row["limit"] for row in rows}))
+
+
+def few_labels(content: Content) -> Figure:
+    """Draw the paired differences to logistic regression after a few labels, a line a problem."""
+    lines = [
+        (row["dataset"], row["space"], not row["behind"], row) for row in content["few_labels"]["problems"]
+    ]
+    return _differences(lines, ("not behind", "behind"), "logistic regression")
+
+
+def _differences(
+    lines: Sequence[tuple[str, str, bool, Mapping[str, Any]]],
+    marks: tuple[str, str],
+    other: str,
+    limits: Sequence[float] = (),
+) -> Figure:
+    """Draw paired differences with their intervals, each with its dataset, a name and whether it is good."""
     with house_style() as matplotlib:
-        figure: Figure = matplotlib.figure.Figure(figsize=(COLUMN, 1.1 + 0.19 * len(rows)))
+        figure: Figure = matplotlib.figure.Figure(figsize=(COLUMN, 1.1 + 0.19 * len(lines)))
         axes: Axes = figure.subplots()
         names, places, at = [], [], 0.0
-        for before, row in zip([None, *rows], rows, strict=False):
-            if before and before["dataset"] != row["dataset"]:
+        before = ""
+        for dataset, name, good, row in lines:
+            if before and before != dataset:
                 at += 0.7
-            color = INK if row["holds"] else MISSED
+            color = INK if good else MISSED
             if row["low"] is not None:
                 axes.plot([row["low"], row["high"]], [at, at], color=color, linewidth=1.2)
-            axes.plot(row["mean"], at, "o" if row["holds"] else "X", color=color, markersize=5)
-            first = not before or before["dataset"] != row["dataset"]
-            names.append(f"{row['dataset']}  {row['label_rate']:g}" if first else f"{row['label_rate']:g}")
+            axes.plot(row["mean"], at, "o" if good else "X", color=color, markersize=5)
+            names.append(name if before == dataset else f"{dataset}  {name}")
             places.append(at)
             at += 1.0
+            before = dataset
         axes.axvline(0.0, color=FAINT, linewidth=0.9)
-        limits = sorted({row["limit"] for row in rows})
         for limit in limits:
             axes.axvline(limit, color=FAINT, linewidth=0.9, linestyle=":" if limit == max(limits) else "--")
         axes.set_yticks(places, names)
-        axes.set(xlabel="difference in accuracy to the best other", ylim=(at - 0.3, -0.7))
+        axes.set(xlabel=f"difference in accuracy to {other}", ylim=(at - 0.3, -0.7))
         axes.locator_params(axis="x", nbins=5)
-        _limit_range(axes, rows)
+        _limit_range(axes, [row["mean"] for *_, row in lines])
         axes.tick_params(axis="y", length=0)
-        axes.plot([], [], "o-", color=INK, markersize=5, linewidth=1.2, label="within the limit")
-        axes.plot([], [], "X-", color=MISSED, markersize=5, linewidth=1.2, label="not within it")
+        axes.plot([], [], "o-", color=INK, markersize=5, linewidth=1.2, label=marks[0])
+        axes.plot([], [], "X-", color=MISSED, markersize=5, linewidth=1.2, label=marks[1])
         legend_above(figure, columns=2)
         return figure
 
 
-def _limit_range(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+def _limit_range(axes: Axes, means: Sequence[float]) -> None:
     """Let the means decide the range: the interval of a few runs may be wider than all that is to be seen."""
-    means = [row["mean"] for row in rows]
     room = 0.6 * max(0.02, max(means) - min(means))
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, min(means) - room), min(high, max(means) + room))
@@ -191,6 +210,7 @@ def drawings(content: Content) -> dict[str, Figure]:
     streams = list(dict.fromkeys(row["stream"] for row in content["drift"]))
     return {
         "against-best": against_best(content),
+        **({"few-labels": few_labels(content)} if content["few_labels"]["problems"] else {}),
         **{f"rates-{name}": by_label_rate(content, name) for name in datasets},
         **{f"budgets-{name}": by_budget(content, name) for name in datasets},
         **{f"drift-{name}": forgetting(content, name) for name in streams},

@@ -23,8 +23,9 @@ import sf2el
 from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments.declared import settings_file
-from sf2el.experiments.default_baselines import RIVER, version_of
-from sf2el.experiments.default_design import Design
+from sf2el.experiments.default_baselines import version_of
+from sf2el.experiments.default_design import SLOW, Design
+from sf2el.experiments.default_few import FEW_LABELS
 from sf2el.experiments.default_units import Outcome, Unit, run_unit
 
 Results = dict[Unit, dict[str, Outcome]]
@@ -77,6 +78,8 @@ def _settings(unit: Unit, design: Design) -> Any:
         return design.refit_growth
     if unit.kind == "drift":
         return [asdict(design.drift), design.budget]
+    if unit.kind == FEW_LABELS:
+        return [asdict(design.few_labels), design.budget]
     return None
 
 
@@ -88,19 +91,18 @@ def _code(kind: str) -> str:
     """
     here, root = Path(__file__).parent, Path(sf2el.__file__).parent
     files = [here / "default_units.py", *sorted((root / "streams").glob("*.py"))]
+    own = {"drift": "drift.py", "fesl": "fesl.py", FEW_LABELS: "default_few.py"}
+    files += [here / own[kind]] if kind in own else []
     packages = []
-    if kind in ("default", "paper", "drift"):
+    if kind in ("default", "paper", "drift", FEW_LABELS):
         files += sorted(root.glob("*.py")) + sorted((root / "bank").glob("*.py"))
         files += sorted((root / "_core").rglob("*.py"))
-        files += [here / "drift.py"] if kind == "drift" else []
         core = find_spec("sf2el._core._native")
         files += [Path(core.origin)] if core and core.origin else []
         packages.append(os.environ.get("SF2EL_BACKEND", ""))
-    elif kind == "fesl":
-        files.append(here / "fesl.py")
-    else:
+    if kind in (*SLOW, FEW_LABELS):
         files.append(here / "default_baselines.py")
-        packages.append(version_of("river" if kind in RIVER else "scikit-learn") or "")
+        packages.append(version_of("scikit-learn" if kind == "refit" else "river") or "")
     digest = hashlib.sha256(json.dumps(packages).encode())
     for file in files:
         digest.update(file.read_bytes())

@@ -9,10 +9,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sf2el.datasets import Dataset
 from sf2el.experiments.default_baselines import REFIT, RIVER
 from sf2el.experiments.default_design import KIB, Design, kinds_here
+from sf2el.experiments.default_few import FEW_LABELS, SPACES
 from sf2el.experiments.default_runner import Results, Store, run_units
 from sf2el.experiments.default_units import REFUSED, Outcome, units_of
 from sf2el.experiments.statistics import mean_std, paired
@@ -44,7 +46,7 @@ class Study:
         """Outcomes by dataset, label rate and method, by seed; the model's are named by their budget."""
         found: dict[tuple[str, float, str], dict[int, Outcome]] = {}
         for unit, outcomes in self.results.items():
-            if unit.kind == "drift":
+            if unit.kind in ("drift", FEW_LABELS):
                 continue
             for name, outcome in outcomes.items():
                 method = f"{OURS} {name}" if unit.kind == OURS else name
@@ -117,8 +119,7 @@ class Study:
                 values = [*self.values(dataset, rate, OURS).values()]
                 if not values or dataset not in asked:
                     continue
-                error = float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else 0.0
-                mean = float(np.mean(values))
+                mean, error = float(np.mean(values)), _standard_error(values)
                 row: Row = {"dataset": dataset, "label_rate": rate, "asked": asked[dataset]}
                 row |= {"mean": round(mean, 6), "standard_error": round(error, 6), "runs": len(values)}
                 rows.append(row | {"holds": mean + error >= asked[dataset]})
@@ -224,6 +225,21 @@ class Study:
                     rows.append(row | {"gain": {key: _round(end) for key, end in ends.items()}})
         return rows
 
+    def few_labels(self) -> dict[str, Any]:
+        """Return the model beside logistic regression after a few labels: by problem, and their mean.
+
+        The mean is taken run by run, as the two spaces of a dataset have their rows and labels in common.
+        """
+        runs = {unit: outcomes for unit, outcomes in self.results.items() if unit.kind == FEW_LABELS}
+        problems, pairs = [], []
+        for dataset in self.design.datasets:
+            for space in SPACES:
+                own = [outcomes[space] for unit, outcomes in runs.items() if unit.dataset == dataset]
+                if own:
+                    pairs.append([(one["accuracy"], one["logistic"]) for one in own])
+                    problems.append({"dataset": dataset, "space": space} | _beside(pairs[-1]))
+        return {"problems": problems, "mean": _beside(np.mean(pairs, axis=0)) if pairs else None}
+
     # -- all of it
 
     def protocol(self) -> dict[str, Any]:
@@ -251,9 +267,12 @@ class Study:
             "fesl": {name: design.fesl[name] for name in design.datasets},
             "fesl_by_rate": {name: design.fesl_by_rate[name] for name in design.datasets},
             "refit_growth": design.refit_growth,
+            "few_labels": asdict(design.few_labels),
             "drift": asdict(design.drift),
             "rehearsal": any(
-                len(own) < len(design.seeds(OURS, name)) for name, own in seeds.get(OURS, {}).items()
+                len(own) < len(design.seeds(kind, name))
+                for kind, by_dataset in seeds.items()
+                for name, own in by_dataset.items()
             ),
             "missing": self.missing,
             "sources": {name: dataset.source for name, dataset in self.datasets.items()},
@@ -270,6 +289,7 @@ class Study:
             "differences": self.differences(),
             "losses": self.losses(),
             "budgets": self.budgets(),
+            "few_labels": self.few_labels(),
             "drift": self.drift(),
         }
 
@@ -299,5 +319,21 @@ def _mean(values: Mapping[int, float]) -> float:
     return sum(values.values()) / len(values) if values else -1.0
 
 
+def _standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean; 0 for a single run."""
+    return float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+def _beside(pairs: npt.ArrayLike) -> Row:
+    """Return the means of the model and of logistic regression over runs, and their paired difference."""
+    ours, theirs = np.asarray(pairs, dtype=float).T
+    gap, error = paired(ours, theirs), _standard_error(ours - theirs)
+    clear = len(ours) >= LEAST_RUNS and abs(gap.mean) > 2.0 * error
+    row: Row = {"runs": len(ours), "accuracy": _round(ours.mean()), "logistic": _round(theirs.mean())}
+    row |= {"mean": _round(gap.mean), "standard_error": _round(error)}
+    row |= {"low": _round(gap.low), "high": _round(gap.high)}
+    return row | {"behind": clear and gap.mean < 0.0, "ahead": clear and gap.mean > 0.0}
+
+
 def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+    return None if value is None else round(float(value), 6)

@@ -17,6 +17,11 @@ Content = Mapping[str, Any]
 Lines = list[str]
 
 REHEARSAL = "- A REHEARSAL: fewer runs than declared (`--runs`), so nothing here is to be relied on."
+NOT_RUN = "Not run: it needs river, which is not installed."
+FEW_TITLES = (
+    *("dataset", "space", "SF2EL", "logistic", "difference"),
+    *("standard error", "95 % interval", "runs", "beyond 2 errors"),
+)
 SHOWN = {OURS: "**SF2EL, 64 KiB**", PAPER: "best of the paper's, tuned", CEILING: "refit ceiling"}
 
 
@@ -24,6 +29,7 @@ def write_study(folder: Path, content: Content) -> None:
     """Write ``default`` as JSON, CSV and Markdown."""
     write_text(folder / "default.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
     write_text(folder / "default.csv", as_csv(content["cells"]))
+    write_text(folder / "few-labels.csv", few_labels_csv(content["few_labels"]["problems"]))
     parts = [f"# {content['protocol']['title']}"]
     parts += [f"## {TITLES[name]}\n\n{block(content)}" for name, block in BLOCKS.items()]
     write_text(folder / "default.md", "\n\n".join(parts) + "\n")
@@ -39,6 +45,16 @@ def as_csv(cells: Sequence[Mapping[str, Any]]) -> str:
     for cell in cells:
         numbers = [cell[score][part] for score in scores for part in ("mean", "std")]
         writer.writerow([*(cell.get(key) for key in plain), *numbers])
+    return out.getvalue()
+
+
+def few_labels_csv(problems: Sequence[Mapping[str, Any]]) -> str:
+    """Return the problems with few labels, a row each."""
+    out = io.StringIO()
+    keys = ("dataset", "space", "runs", "accuracy", "logistic", "mean", "standard_error", "low", "high")
+    writer = csv.DictWriter(out, keys, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(problems)
     return out.getvalue()
 
 
@@ -73,6 +89,8 @@ def verdict(content: Content) -> str:
                 f"{signed(row['mean'])} on average, limit {signed(row['limit'])}: "
                 f"{'within' if row['holds'] else 'NOT WITHIN'}."
             )
+    if content["few_labels"]["problems"]:
+        lines.append(f"- {few_labels_said(content)}")
     return "\n".join(lines)
 
 
@@ -141,6 +159,60 @@ def budgets(content: Content) -> str:
     return "\n".join([*lines, "", *said]).rstrip()
 
 
+def few_labels(content: Content) -> str:
+    """Return the model beside logistic regression after a few labels: what was run, and what came of it."""
+    found = content["few_labels"]
+    if not found["problems"]:
+        return NOT_RUN
+    lines = [few_labels_text(content), "", *_head(FEW_TITLES)]
+    lines += [_line(cells) for cells in few_labels_cells(found)]
+    return "\n".join([*lines, "", few_labels_said(content)])
+
+
+def few_labels_cells(found: Mapping[str, Any]) -> list[Lines]:
+    """Return the table of the problems and of their mean."""
+    return [
+        [
+            row.get("dataset", "mean"),
+            row.get("space", ""),
+            score(row["accuracy"]),
+            score(row["logistic"]),
+            signed(row["mean"]),
+            f"{row['standard_error']:.4f}".removeprefix("0"),
+            interval(row),
+            str(row["runs"]),
+            "BEHIND" if row["behind"] else "ahead" if row["ahead"] else "",
+        ]
+        for row in [*found["problems"], found["mean"]]
+    ]
+
+
+def few_labels_text(content: Content) -> str:
+    """Return what the runs with few labels are."""
+    few, budget = content["protocol"]["few_labels"], content["protocol"]["budget"] // KIB
+    return (
+        "Each dataset's old and its new space are a stream of their own, without a change of features: rows "
+        f"in random order, at most {few['rows']}, each labelled with probability {few['label_rate']:g}, up "
+        f"to label {few['most'] + 1}. Accuracy is over the rows before which {few['least']} to {few['most']} "
+        f"labels had been seen. `SF2EL(budget='{budget}KiB', classes=[-1, 1])` stands beside river's "
+        "`StandardScaler() | LogisticRegression()`, both as they come. Both scale features by all rows so "
+        "far, labelled or not, and are told the same labels. SF2EL is given the classes because logistic "
+        "regression knows both of them before the first label too. The mean's interval is over runs of these "
+        "problems, not over other problems."
+    )
+
+
+def few_labels_said(content: Content) -> str:
+    """Return in a sentence on how many problems the model is behind logistic regression, and ahead of it."""
+    few, problems = content["protocol"]["few_labels"], content["few_labels"]["problems"]
+    behind, before = (sum(row[side] for row in problems) for side in ("behind", "ahead"))
+    return (
+        f"With {few['least']} to {few['most']} labels seen, the default is behind online logistic regression "
+        f"by more than 2 standard errors on {behind} of {len(problems)} problems, and ahead of it by more "
+        f"than 2 on {before}; the mean difference is {signed(content['few_labels']['mean']['mean'])}."
+    )
+
+
 def drift(content: Content) -> str:
     """Return accuracy by stream, label rate and rate of forgetting."""
     forget = content["protocol"]["drift"]["forget"]
@@ -166,6 +238,7 @@ BLOCKS = {
     "accuracy": accuracy,
     "differences": differences,
     "losses": losses,
+    "few-labels": few_labels,
     "budgets": budgets,
     "drift": drift,
     "spread": spread,
@@ -177,6 +250,7 @@ TITLES = {
     "accuracy": "Mean accuracy (methods with fewer runs: see the differences)",
     "differences": "Paired differences to the best of the paper's methods and FESL-c",
     "losses": "Where another is ahead on the mean",
+    "few-labels": "After a few labels, beside online logistic regression",
     "budgets": "Difference to the budget of the comparisons, mean over label rates",
     "drift": "Accuracy on streams whose concept drifts",
     "spread": "The model's accuracy and balanced accuracy, mean and standard deviation",

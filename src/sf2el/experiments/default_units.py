@@ -1,7 +1,8 @@
 """One run of the study of the default model: a kind of method on one stream, and what it measured.
 
 Every kind gets the same streams: ``stream_for(dataset, seed, label_rate, overlap)``. Accuracy and balanced
-accuracy are over all rounds after the swap, with hindsight labels.
+accuracy are over all rounds after the swap, with hindsight labels. Streams that drift, and those with few
+labels, are of one space and have files of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from sf2el.datasets import Dataset
 from sf2el.experiments.default_baselines import RIVER, run_refit, run_river
 from sf2el.experiments.default_design import KIB, Design
+from sf2el.experiments.default_few import FEW_LABELS, run_few_labels
 from sf2el.experiments.drift import drifting, run_forgetting
 from sf2el.experiments.fesl import Fesl
 from sf2el.experiments.protocol import balanced
@@ -65,7 +67,7 @@ def units_of(design: Design, runs: int | None, kinds: tuple[str, ...]) -> list[U
 
 
 def run_unit(unit: Unit, dataset: Dataset | None, design: Design) -> dict[str, Outcome]:
-    """Run a unit; return the outcome of each of its methods (budgets, rates of forgetting) by name."""
+    """Run a unit; return the outcomes of its methods (budgets, rates of forgetting, spaces) by name."""
     if unit.kind == "drift":
         stream = drifting(design.drift, unit.dataset, label_rate=unit.label_rate, seed=unit.seed)
         return {
@@ -73,6 +75,8 @@ def run_unit(unit: Unit, dataset: Dataset | None, design: Design) -> dict[str, O
             for forget in design.drift.forget
         }
     assert dataset is not None
+    if unit.kind == FEW_LABELS:
+        return run_few_labels(design.few_labels, dataset, budget=design.budget, seed=unit.seed)
     two = stream_for(dataset, unit.seed, unit.label_rate, design.overlap)
     return KINDS[unit.kind](unit, two, design)
 

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 from sf2el.experiments import figures
 from sf2el.experiments.default_design import KIB
 from sf2el.experiments.default_study import CEILING, FESL, FESL_BY_RATE, OTHERS, OURS, PAPER
-from sf2el.experiments.default_tables import SCORES, ahead, interval, mean_of, rate, score, signed
+from sf2el.experiments.default_tables import (
+    FEW_TITLES,
+    NOT_RUN,
+    SCORES,
+    TITLES,
+    ahead,
+    few_labels_cells,
+    few_labels_said,
+    few_labels_text,
+    interval,
+    mean_of,
+    rate,
+    score,
+    signed,
+)
 from sf2el.report.page import Block, Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -33,6 +47,7 @@ def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, 
             _against(content, drawn),
             _accuracy(content, drawn),
             _losses(content),
+            _few_labels(content, drawn),
             _budgets(content, drawn),
             _drift(content, drawn),
             _spread(content),
@@ -193,6 +208,30 @@ def _all_differences(content: Content) -> Table:
     )
     columns = [Column("dataset", number=False), Column("label rate"), *map(Column, others)]
     return Table(caption, columns, rows)
+
+
+def _few_labels(content: Content, drawn: Drawn) -> Section:
+    if not content["few_labels"]["problems"]:
+        return Section(TITLES["few-labels"], [Text(NOT_RUN)])
+    columns = [Column(name, number=name not in ("dataset", "space")) for name in FEW_TITLES]
+    rows: list[list[Cell | str]] = [
+        [*cells[:-1], Cell(cells[-1], best=cells[-1] == "BEHIND")]
+        for cells in few_labels_cells(content["few_labels"])
+    ]
+    return Section(
+        TITLES["few-labels"],
+        [
+            Text(few_labels_text(content).replace("`", "")),
+            Text(few_labels_said(content)),
+            Figure(
+                [_svg(drawn, "few-labels", "paired differences to logistic regression, with intervals")],
+                "Difference to logistic regression on the same streams, with its 95 % interval (cut where it "
+                "leaves the figure). Right of zero the default model is ahead. Red crosses: behind by more "
+                "than 2 standard errors.",
+            ),
+            Table("Means over runs; differences are paired.", columns, rows),
+        ],
+    )
 
 
 def _budgets(content: Content, drawn: Drawn) -> Section:
