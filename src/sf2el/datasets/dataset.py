@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +102,13 @@ class Dataset:
     def d2(self) -> int:
         """Number of features of the new space."""
         return int(self.new.shape[1])
+
+    def digest(self) -> str:
+        """Return a text that other rows or labels would not have."""
+        digest = sha256()
+        for array in (self.old, self.new, self.y):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
 
     @property
     def majority(self) -> float:

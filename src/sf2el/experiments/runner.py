@@ -25,7 +25,7 @@ class Store:
     def __init__(self, folder: Path, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
         self._folder = folder / "units" / reading.name
         self._reading = reading
-        self._digests = {name: _digest(dataset) for name, dataset in datasets.items()}
+        self._digests = {name: dataset.digest() for name, dataset in datasets.items()}
 
     def get(self, unit: Unit) -> dict[str, Any] | None:
         """Return a finished unit's result, None where there is none that can be used."""
@@ -50,13 +50,6 @@ class Store:
         digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]
         name = f"{unit.dataset}-b{unit.buffer}-p{unit.label_rate:g}-s{unit.seed}-{digest}.json"
         return self._folder / name
-
-
-def _digest(dataset: Dataset) -> str:
-    digest = hashlib.sha256()
-    for array in (dataset.old, dataset.new, dataset.y):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def run_units(
