@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -422,14 +423,14 @@ def test_the_bytes_do_not_grow_with_the_rows(kind, backend):
 
 
 def test_widths_that_labels_speak_against_make_room_for_the_others(backend):
-    """Bytes are short: rings in two dimensions leave one width, which then has more radial functions."""
+    """Bytes are short, and labels in rings: fewer widths stay, which then have more radial functions."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     labels = [int(value) for value in (np.sum(X**2, axis=1) % 2.0) > 1.0]
     model = SF2EL(budget=4096, backend=backend)
     sizes = []
-    for start in range(0, 600, 100):
-        model.learn_many(X[start : start + 100], labels[start : start + 100], features=["a", "b"])
+    for start, stop in pairwise([0, 3, 100, 300, 600]):
+        model.learn_many(X[start:stop], labels[start:stop], features=["a", "b"])
         kernels = [seat for seat in model._stage.current.seats if "rbf" in seat.name]
         sizes.append((len(kernels), kernels[0].settings.size))
         check_bytes(model)

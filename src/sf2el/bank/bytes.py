@@ -32,8 +32,9 @@ ENOUGH_BASIS = 48
 """With so many radial functions each, experts keep matrices that they could compute, which is faster. Below,
 the bytes are worth more as radial functions."""
 
-LEAST_OF_THREE = 12
-"""Below so many radial functions each, two widths are better than three."""
+LITTLE_BASIS = 12
+"""Below so many radial functions each, two widths are better than three, and experts of a space that has just
+opened can wait until it goes on alone."""
 
 LEAST_BASIS = 6
 """Fewer radial functions are not worth their bytes."""
@@ -122,12 +123,14 @@ class BankBudget(Recipe):
         if stage.past is None and apart is None:
             first = _largest(main, available - self._foresight(stage, lean), LEAST_BASIS, lean)
             widths = len(kernels_of(stage.current))
-            if widths > 1 and (first is None or (widths > 2 and first < LEAST_OF_THREE)):
+            if widths > 1 and (first is None or (widths > 2 and first < LITTLE_BASIS)):
                 return None
         if first is None or first < held:
             halved = fresh if apart is stage.current else ()
             first = _largest(main, available, LEAST_BASIS, lean, halved, fresh)
         if first is None or (first < FEW_BASIS and has_spare(stage)):
+            return None
+        if first < LITTLE_BASIS and fresh and apart is stage.upcoming:
             return None
         second = _largest(fresh, available - _bytes(main, first, lean), 1, lean)
         return None if second is None else Sizes(first, min(first, second), lean)

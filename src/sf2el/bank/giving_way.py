@@ -105,16 +105,12 @@ def _new_kernels(recipe: BankBudget, stage: Stage) -> Told | None:
 
 
 def _map_statistics(recipe: BankBudget, stage: Stage) -> Told | None:
+    """And the covariance of the vanished space, which is of use for nothing else."""
     if stage.psi is None or stage.psi.settled:
         return None
     stage.psi.settle()
-    return []
-
-
-def _past_covariance(recipe: BankBudget, stage: Stage) -> Told | None:
-    if stage.past is None or stage.past.moments is None or stage.upcoming is stage.past:
-        return None
-    stage.past.moments = None
+    if stage.past is not None and stage.past is not stage.upcoming:
+        stage.past.moments = None
     return []
 
 
@@ -185,7 +181,6 @@ WAYS = (
     _opened_experts,
     _new_kernels,
     _map_statistics,
-    _past_covariance,
     _kernels,
     _covariances,
     _past,

@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 WIDEST_RELATED = 128
 """Features up to which a space keeps their covariance."""
 
-OUTDONE = 0.05
+OUTDONE = 0.2
 """Share of the best width's weight below which another width goes where bytes are short."""
 
 WORTH = 0.85
