@@ -337,7 +337,7 @@ def kept_by_map(psi: Any) -> int:
     if psi.joint is not None:
         both = psi.new_dim + psi.old_dim
         if isinstance(psi.joint, Sketch):
-            size += 8 * (2 + both) + eights(4 * (len(psi.joint.state()) - 2 - both))
+            size += 8 * (2 + 2 * both) + eights(4 * (len(psi.joint.state()) - 2 - 2 * both))
         else:
             size += kept_by_moments(psi.joint, both, psi.precision)
     return size
@@ -434,11 +434,25 @@ def test_widths_that_labels_speak_against_make_room_for_the_others(backend):
         kernels = [seat for seat in model._stage.current.seats if "rbf" in seat.name]
         sizes.append((len(kernels), kernels[0].settings.size))
         check_bytes(model)
+        assert model._stage.weights.state()[-3] == stop  # rounds: the losses so far are not forgotten
     assert sizes[0][0] > sizes[-1][0] and sizes[0][1] < sizes[-1][1]
     assert sizes == sorted(sizes, key=lambda one: (-one[0], one[1]))
     roomy = SF2EL(budget="64KiB", backend=backend)
     roomy.learn_many(X, labels, features=["a", "b"])
+    assert roomy.events().total < 4
     assert sum("rbf" in seat.name for seat in roomy._stage.current.seats) == 3
+
+
+def test_widths_that_leave_are_told(backend):
+    """In a budget whose log has room for details."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    labels = [int(row[0] > 0) for row in X]
+    model = SF2EL(budget=34_000, backend=backend)
+    model.learn_many(X, labels, features=[f"a{i}" for i in range(20)])
+    left = len(model._stage.current.seats)
+    told = [event.text for event in model.events().last if event.text.startswith("experts:")]
+    assert left < 4 and told[-1] == f"experts: {left} in the current space, 0 recovered"
 
 
 def test_more_labels_cost_bytes_that_others_give(backend):
@@ -511,15 +525,34 @@ def test_the_bank_takes_what_helps_and_no_more(budget, backend):
 def test_the_parts_say_when_more_bytes_would_not_be_used(backend):
     """From some budget on nothing more is used, and the parts say so; below, and for the paper, never."""
     used = {}
-    for budget in (4_000, 30_000, 100_000, 400_000):
+    for budget in (4_000, *range(20_000, 110_000, 5_000), 400_000):
         model = two_spaces("bank", budget, backend, rows=60)
         parts = model.memory_usage(detail=True)
-        used[budget] = parts["learners"]
-        assert parts.full_grown == (budget >= 100_000)
+        used[parts["learners"], parts["maps"]] = parts.full_grown
         assert ("more bytes would not be used" in repr(parts)) == parts.full_grown
-    assert used[4_000] < used[30_000] < used[100_000] == used[400_000]
+    assert sum(used.values()) == 1 and used[max(used)]
     assert not two_spaces("paper", 100_000, backend, rows=60).memory_usage(detail=True).full_grown
     assert not SF2EL(budget=100_000, backend=backend).memory_usage(detail=True).full_grown
+
+
+@pytest.mark.parametrize("spaces", [one_space, two_spaces])
+def test_more_bytes_never_cost_a_row_that_was_learned(spaces, backend):
+    """From every budget to every larger one: no expert is smaller after, and no function has moved."""
+    budgets = [6_000, 10_000, 20_000, 40_000, 47_000, 56_000, 70_000, 90_000]
+    for place, budget in enumerate(budgets[:-1]):
+        for more in budgets[place + 1 :: 2]:
+            model = spaces("bank", budget, backend, rows=80)
+            before = {id(seat): len(seat.posterior.state()["rows"]) for seat in radial(model)}
+            total = model.events().total
+            model.set_budget(more)
+            kept = [len(seat.posterior.state()["rows"]) for seat in radial(model)]
+            assert kept == list(before.values()), (budget, more)
+            told = [event.text for event in model.events().last][total - model.events().total :]
+            assert not any("moved" in text for text in told)
+
+
+def radial(model: SF2EL) -> list[Any]:
+    return [seat for seat in seats(model) if "rbf" in seat.name]
 
 
 # -- what gives way, and when

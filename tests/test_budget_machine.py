@@ -181,7 +181,7 @@ class Budgets(RuleBasedStateMachine):
     @rule()
     def save_and_load(self):
         data = state_of(self.model)
-        assert len(data) <= self.model._budget + 3 * 1024
+        assert len(data) <= self.model._budget + 8 * 1024
         backend = self.model._recipe.backend
         if backend is None:
             self.model = SF2EL.from_bytes(data)

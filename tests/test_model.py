@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from importlib import metadata
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+import sf2el
 from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear, SF2ELRegressor
 from sf2el.datasets import swiss_stream
 from sf2el.kernels import Sum
@@ -255,7 +257,6 @@ def bad_arrays() -> dict[str, Any]:
         "infinite": infinite,
         "huge": huge,
         "narrow": np.ones((4, 2)),
-        "wide": np.ones((4, 5)),
         "one row without a table": np.ones(3),
         "text": np.array([["a", "b", "c"]]),
     }
@@ -294,9 +295,45 @@ def test_nan_in_an_array_is_a_gap_of_the_dict_rows(make_model, backend):
     learned.learn_many(rows, y)
     run.run_many(rows, y)
     assert learned.to_bytes() == loop.to_bytes() == run.to_bytes()
-    assert list(learned.predict_many(rows, features=range(3))) == [
+    assert list(learned.predict_many(rows)) == [
         loop.predict_one(dict(enumerate(values.tolist()))) for values in rows
     ]
+
+
+@pytest.mark.parametrize("make_model", [SF2EL, SF2ELRegressor])
+def test_an_array_without_names_can_have_a_gap_in_any_row(make_model):
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(50, 3)), [0, 1] * 25
+    rows[0, 2] = np.nan
+    whole, parts = make_model(budget="8KiB"), make_model(budget="8KiB")
+    whole.learn_many(rows, y)
+    for part in (slice(0, 1), slice(1, 2), slice(2, 50)):
+        parts.learn_many(rows[part], y[part])
+    assert parts.to_bytes() == whole.to_bytes()
+    whole.learn_many(rows, y)
+    parts.run_many(rows, y)
+    assert parts.to_bytes() == whole.to_bytes()
+    assert len(whole.predict_many(rows)) == 50
+
+
+def test_an_array_without_names_is_refused_where_the_features_are_others():
+    model = SF2EL(budget="8KiB")
+    model.learn_one({"a": 1.0, "b": 2.0}, 1)
+    for columns in (1, 2, 3):
+        with pytest.raises(ValueError, match=r"is called 'a'; name the columns with features=\."):
+            model.learn_many(np.ones((4, columns)))
+    numbered = SF2EL(budget="8KiB")
+    numbered.learn_many(np.ones((4, 3)))
+    with pytest.raises(ValueError, match=r"features 0 to 1, but a current feature of the model is called 2;"):
+        numbered.predict_many(np.ones((4, 2)))
+
+
+def test_a_package_that_is_not_installed_has_no_version(monkeypatch):
+    def version(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert sf2el.__version__ == "unknown"
 
 
 def test_very_many_features_are_refused_before_anything_is_made_for_them(monkeypatch):

@@ -86,12 +86,45 @@ def test_a_state_goes_on_alike_and_a_wrong_one_is_refused():
     sketch.observe_many(rows)
     twin.observe_many(rows)
     assert np.array_equal(sketch.state(), twin.state())
-    assert sketch.nbytes == sketch_bytes(6) == 8 * 8 + 4 * 6 * (ROOM + 1)
+    assert sketch.nbytes == sketch_bytes(6) == 16 * 7 + 4 * 6 * ROOM
     for place, value in ((1, ROOM + 1), (1, 0.5), (1, -1), (0, 1)):
         state = sketch.state()
         state[place] = value
         with pytest.raises(ValueError, match="a sketch"):
             twin.set_state(state)
+    state = sketch.state()
+    state[2 + 6] = -1.0
+    with pytest.raises(ValueError, match="negative"):
+        twin.set_state(state)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e-20, 1e20, 1e90])
+def test_the_scale_of_a_feature_does_not_matter(scale):
+    rows = np.random.default_rng(0).normal(size=(50, 8)) @ np.random.default_rng(1).normal(size=(8, 8))
+    units = np.where(np.arange(8) % 2, scale, 1.0)
+    plain, scaled = sketched(rows).matrix(), sketched(rows * units).matrix()
+    assert np.allclose(scaled / np.outer(units, units), plain, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("budget", ["14KiB", "40KiB"])
+@pytest.mark.parametrize("scale", [1e-18, 3e19, 1e90])
+def test_features_of_any_scale_are_learned_in_an_overlap(scale, budget):
+    """With a sketch and with exact statistics: no row fails, the model is saved, and its bytes hold."""
+    rng = np.random.default_rng(0)
+    old, new = [f"a{i}" for i in range(20)], [f"b{i}" for i in range(20)]
+    X = rng.normal(size=(160, 20))
+    Z = X @ rng.normal(size=(20, 20)) * scale
+    Z[105, 3] = 1e20  # what stands for a missing value in some files
+    labels = [int(row[0] > 0) for row in X]
+    model = SF2EL(budget=budget)
+    model.learn_many(X[:100], labels[:100], features=old)
+    model.learn_many(np.hstack([X, Z])[100:130], labels[100:130], features=[*old, *new])
+    assert isinstance(model._stage.overlap.joint, Sketch) == (budget == "14KiB")
+    model = SF2EL.from_bytes(model.to_bytes())
+    model.learn_many(Z[130:], labels[130:], features=new)
+    odds = [model.predict_proba_one(dict(zip(new, row, strict=True)))[1] for row in Z[130:]]
+    assert np.all(np.isfinite(odds)) and np.ptp(odds) > 0.0
+    assert SF2EL.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
 
 
 def test_a_map_from_a_sketch_is_the_map_from_all_statistics(be):

@@ -280,6 +280,19 @@ def test_rows_that_share_no_keys_make_no_vast_table(tmp_path, monkeypatch):
         read(write(tmp_path, path.read_text() + "\n{", "rows.jsonl"))
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("place", [0, 150, 300])
+def test_one_long_line_makes_no_vast_table(tmp_path, monkeypatch, place, end):
+    monkeypatch.setattr(jsonl, "MOST_CELLS", 1000)
+    rows = [{"y": i % 2, "a": i} for i in range(300)]
+    rows.insert(place, {"y": 1, "a": -1} | {f"k{j}": j for j in range(900)})
+    blocks = read(write(tmp_path, "\n".join(map(json.dumps, rows)) + end, "rows.jsonl"))
+    assert all(block.rows.size <= 1000 for block in blocks)
+    found = [value for block in blocks for value in block.rows[:, block.names.index("a")]]
+    assert found == [row["a"] for row in rows]
+    assert [block.first for block in blocks] == np.cumsum([0, *(len(b.rows) for b in blocks[:-1])]).tolist()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -47,9 +47,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: a command that needs none of them starts at once."""
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("sf2el")
+        try:
+            return version("sf2el")
+        except PackageNotFoundError:  # run from its sources, which say no version of their own
+            return "unknown"
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(home), name)

@@ -37,6 +37,9 @@ TEXTS = (
     "experts of {0:.0f} basis rows",
     "a late label belongs to no space in force",
     "the budget has no room for a covariance of {0:.0f} features: a plain logistic expert goes on",
+    "of the statistics behind a map from {0:.0f} features the {1:.0f} strongest directions are kept",
+    "the budget has no room to fit the map from {0:.0f} features anew",
+    "the budget has no room for how {0:.0f} features vary together",
 )
 (
     FIRST_SPACE,
@@ -62,10 +65,13 @@ TEXTS = (
     BASIS,
     TOO_LATE,
     LIGHTER,
+    SKETCHED,
+    SETTLED,
+    UNRELATED,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 
-DETAILS = frozenset({BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS})
+DETAILS = frozenset({BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS, SKETCHED, SETTLED, UNRELATED})
 """Kinds that tell how a change of features was paid for: a short log is kept for the changes themselves."""
 
 

@@ -113,7 +113,8 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
         np.zeros((new_dim, new_dim)),
         0.0,
     )
-    inverse = np.divide(1.0, shown.deviation, out=np.zeros(new_dim), where=shown.deviation > 1e-12)
+    varies = shown.deviation > 1e-12 * np.abs(shown.mean) + 1e-30
+    inverse = np.divide(1.0, shown.deviation, out=np.zeros(new_dim), where=varies)
     a_0 = (known.mean[:new_dim] - shown.mean) * inverse
     xx = covariance[new_dim:, new_dim:] * divisor**2
     xa = covariance[new_dim:, :new_dim] * divisor * inverse

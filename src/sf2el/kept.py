@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -53,6 +53,10 @@ class Pending(NamedTuple):
     observed: Observed
     target: float
     weight: float
+
+    def of(self, names: Container[Hashable]) -> Pending:
+        """Return the row with no other features than these."""
+        return self._replace(observed={name: value for name, value in self.observed.items() if name in names})
 
 
 class MemoryParts(dict[str, int]):
@@ -138,7 +142,7 @@ class KeptModel:
     def _pending_in(self, observed: Observed, target: float | None, weight: float) -> None:
         """Take a row from a file."""
         values = [*observed.values(), weight, 0.0 if target is None else float(target)]
-        if not observed or not all(abs(value) <= 1e100 for value in values):
+        if not all(abs(value) <= 1e100 for value in values):
             raise ValueError("a row in it is none")
         number = float("nan") if target is None else float(target)
         self._pending.append(Pending(observed, number, weight))
@@ -241,7 +245,11 @@ class KeptModel:
     # -- saving
 
     def to_bytes(self) -> bytes:
-        """Return everything the model keeps: its budget's bytes, and less than 3 KiB more."""
+        """Return everything the model keeps: its budget's bytes, and less than 8 KiB that describe them.
+
+        A description takes up to 400 bytes an expert and 3 KiB besides, however large the budget. Only
+        thousands of features, each with two bytes more, or labels full of quotes make it longer.
+        """
         return persist.to_bytes(self)
 
     @classmethod

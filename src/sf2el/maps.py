@@ -15,6 +15,9 @@ from sf2el.space import Space
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST_READ = 1e15
+"""Values beyond which float32 could not hold the sum of many squares; larger ones count as this."""
+
 LARGEST_SCALED = 5.0
 """Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
 
@@ -68,11 +71,11 @@ class RidgeMap:
 
 
 class JointMap:
-    """A map from what is known of both spaces together (``sf2el.gaussian_map``); no row is stored.
+    """A map from what is known of both spaces together (``sf2el.gaussian_map``).
 
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
-    not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 13 (d1 + d2) as a sketch, until it is settled;
+    not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 16 (d1 + d2) as a sketch, until it is settled;
     d1 d2 after.
     """
 
@@ -125,7 +128,8 @@ class JointMap:
 
     def observe(self, Z: Floats, X: Floats) -> None:
         """Take in rows that had both spaces."""
-        self.joint.observe_many(np.hstack([Z[:, : self.new_dim], X]))
+        Z = np.clip(Z[:, : self.new_dim], -LARGEST_READ, LARGEST_READ)
+        self.joint.observe_many(np.hstack([Z, X]))
         self._rows += len(Z)
 
     def take(self, rows: int, joint: Floats | None, matrix: Floats | None, center: Floats | None) -> None:

@@ -303,15 +303,11 @@ def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: i
     return tracker
 
 
-def _known(tracker: Tracker) -> Names:
-    return tuple(dict.fromkeys((*tracker.expected(), *tracker.marks)))
-
-
 def _pending_out(model: KeptModel, writer: Writer) -> list[list[Any]]:
     """Write the values as an array; which features they are of, as the bits of a number."""
     if not model._pending or model._tracker is None:
         return []
-    known, values, rows = _known(model._tracker), [], []
+    known, values, rows = model._tracker.known(), [], []
     for observed, target, weight in model._pending:
         there = [name in observed for name in known]
         values += [weight, 0.0 if target != target else target]
@@ -326,7 +322,7 @@ def _pending_in(model: KeptModel, rows: list[list[Any]], reader: Reader) -> None
     if not rows:
         return
     assert model._tracker is not None
-    known, values, place = _known(model._tracker), reader.array("pending"), 0
+    known, values, place = model._tracker.known(), reader.array("pending"), 0
     if len(rows) >= LATELY:
         raise ValueError("it has too many rows")
     for labelled, text in rows:

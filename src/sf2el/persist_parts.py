@@ -63,8 +63,8 @@ class Writer:
             self.tensors[f"{key}.matrix"] = np.ascontiguousarray(matrix[:, :-1], dtype=psi.precision)
         if isinstance(psi.joint, Sketch):
             dim, state = psi.new_dim + psi.old_dim, psi.joint.state()
-            self.tensors[f"{key}.sketch"] = state[: 2 + dim].copy()
-            self.tensors[f"{key}.sketch.directions"] = state[2 + dim :].astype(np.float32)
+            self.tensors[f"{key}.sketch"] = state[: 2 + 2 * dim].copy()
+            self.tensors[f"{key}.sketch.directions"] = state[2 + 2 * dim :].astype(np.float32)
         elif not psi.settled:
             self.moments(f"{key}.joint", psi.joint, psi.new_dim + psi.old_dim, psi.precision)
         return {"new_dim": psi.new_dim, "rows": psi.rows}
@@ -142,10 +142,10 @@ class Reader:
 
     def sketch(self, key: str, dim: int) -> Floats:
         """Return the state of a sketch of rows."""
-        head = self.array(key, (2 + dim,))
+        head = self.array(key, (2 + 2 * dim,))
         if not 0.0 <= head[0] < 1e15:
             raise ValueError("a sketch rests on no number of rows")
-        return np.concatenate([head, self.array(f"{key}.directions", ((ROOM + 1) * dim,), np.float32)])
+        return np.concatenate([head, self.array(f"{key}.directions", (ROOM * dim,), np.float32)])
 
     def seat(self, key: str, content: Content, recipe: Recipe, space: Space, outputs: int) -> Any:
         """Read an expert of a space."""

@@ -89,10 +89,12 @@ class Recipe(ABC):
         """Whether something of the experts is to be fitted anew as the current space shows more."""
         return False
 
-    def refitted(self, stage: Stage) -> bool:
-        """Fit anew what rests on rows, of which the current space has shown twice as many; return whether
-        bytes have come free."""
-        return False
+    def refitted(self, stage: Stage) -> Told:
+        """Fit anew what rests on rows, of which the current space has shown twice as many.
+
+        What there is to tell is what has left; then bytes have come free.
+        """
+        return []
 
     @abstractmethod
     def grow(self, stage: Stage, outputs: int) -> None:

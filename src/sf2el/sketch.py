@@ -14,11 +14,11 @@ ROOM = 12
 
 
 class Sketch:
-    """Mean and covariance of rows, from ``ROOM`` directions and what each feature varies beside them.
+    """Mean and covariance of rows, from ``ROOM`` directions and the variance of each feature.
 
     While there are few rows the directions are the rows themselves, less their mean. When one more comes than
-    there is room for, the weakest direction, in units of each feature's deviation, is left to the features'
-    own variances: these are always exact. Every row then costs one singular value decomposition.
+    there is room for, the weakest direction goes, and every row then costs one singular value decomposition.
+    Directions are in units of each feature's own deviation, whatever its scale; variances are always exact.
 
     Examples
     --------
@@ -33,8 +33,8 @@ class Sketch:
         self.dim = dim
         self.count = 0.0
         self.mean: Floats = np.zeros(dim)
+        self._squares: Floats = np.zeros(dim)  # of deviations, summed
         self._directions = np.zeros((ROOM, dim), dtype=np.float32)
-        self._beside = np.zeros(dim, dtype=np.float32)
         self._used = 0
 
     @classmethod
@@ -45,14 +45,12 @@ class Sketch:
         sketch.count, sketch.mean = float(moments.count), mean
         if sketch.count > 1.0:
             scatter = sketch.count * np.array(moments.matrix())
-            scale = _deviations(np.diagonal(scatter))
+            sketch._squares = np.diagonal(scatter).copy()
+            scale = _deviations(sketch._squares)
             values, vectors = np.linalg.eigh(scatter / np.outer(scale, scale))
-            lengths = np.sqrt(np.maximum(values, 0.0))[::-1][:ROOM]
-            strongest = lengths[:, None] * vectors.T[::-1][:ROOM] * scale
-            sketch._used = int(min(len(strongest), sketch.count - 1.0))
-            sketch._directions[: sketch._used] = strongest[: sketch._used]
-            beside = np.diagonal(scatter) - np.sum(strongest[: sketch._used] ** 2, axis=0)
-            sketch._beside[:] = np.maximum(beside, 0.0)
+            sketch._used = int(min(ROOM, sketch.dim, sketch.count - 1.0))
+            lengths = np.sqrt(np.maximum(values[::-1][: sketch._used], 0.0))
+            sketch._directions[: sketch._used] = lengths[:, None] * vectors.T[::-1][: sketch._used]
         return sketch
 
     def observe_many(self, rows: Floats) -> None:
@@ -67,38 +65,41 @@ class Sketch:
     def _add(self, direction: Floats) -> None:
         if self._used == ROOM:
             self._leave_weakest()
-        self._directions[self._used] = direction
+        before, self._squares = self._squares, self._squares + direction**2
+        scale = _deviations(self._squares)
+        self._directions[: self._used] *= np.sqrt(before / scale**2).astype(np.float32)
+        self._directions[self._used] = direction / scale
         self._used += 1
 
     def _leave_weakest(self) -> None:
-        kept = self._directions.astype(np.float64)
-        scale = _deviations(np.sum(kept**2, axis=0) + self._beside)
-        _, lengths, vectors = np.linalg.svd(kept / scale, full_matrices=False)
-        turned = lengths[:, None] * vectors * scale
-        self._used = ROOM - 1
+        _, lengths, vectors = np.linalg.svd(self._directions.astype(np.float64), full_matrices=False)
+        strongest = (lengths[:, None] * vectors)[: ROOM - 1]
         self._directions[:] = 0.0
-        strongest = turned[: self._used]
         self._directions[: len(strongest)] = strongest
-        self._beside += np.sum(turned[self._used :] ** 2, axis=0).astype(np.float32)
+        self._used = ROOM - 1
 
     def matrix(self) -> Floats:
         """Return the covariance of the rows (divided by their number)."""
         kept = self._directions[: self._used].astype(np.float64)
-        scatter = kept.T @ kept + np.diag(self._beside.astype(np.float64))
-        return np.asarray(scatter / max(self.count, 1.0))
+        correlation = kept.T @ kept
+        np.fill_diagonal(correlation, 1.0)  # what the directions leave out is each feature's own
+        deviation = np.sqrt(self._squares / max(self.count, 1.0))
+        return np.asarray(correlation * np.outer(deviation, deviation))
 
     def state(self) -> Floats:
         """Return everything kept, as one array."""
         head = np.array([self.count, float(self._used)])
-        return np.concatenate([head, self.mean, self._beside, self._directions.ravel()])
+        return np.concatenate([head, self.mean, self._squares, self._directions.ravel()])
 
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
-        head, mean, beside, directions = np.split(state, np.cumsum([2, self.dim, self.dim]))
+        head, mean, squares, directions = np.split(state, np.cumsum([2, self.dim, self.dim]))
         if not (0.0 <= head[1] <= ROOM and head[1] == int(head[1]) and head[0] >= head[1]):
             raise ValueError("a sketch has as many directions as it has room and rows for")
-        self.count, self._used, self.mean = float(head[0]), int(head[1]), mean.copy()
-        self._beside[:] = beside
+        if np.any(squares < 0.0):
+            raise ValueError("a variance in it is negative")
+        self.count, self._used = float(head[0]), int(head[1])
+        self.mean, self._squares = mean.copy(), squares.copy()
         self._directions[:] = directions.reshape(ROOM, self.dim)
 
     @property
@@ -108,12 +109,12 @@ class Sketch:
 
 
 def sketch_bytes(dim: int) -> int:
-    """Return the bytes of a sketch: count and directions in use, mean, variances beside, directions.
+    """Return the bytes of a sketch: count and directions in use, means, variances, directions.
 
     >>> Sketch(5).nbytes == sketch_bytes(5)
     True
     """
-    return 16 + 8 * dim + (4 * dim * (ROOM + 1) + 7) // 8 * 8
+    return 16 * (1 + dim) + 4 * dim * ROOM
 
 
 def _deviations(squares: Floats) -> Floats:

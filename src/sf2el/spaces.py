@@ -102,6 +102,10 @@ class Tracker:
         """Return the features of the current space and of the one beside it."""
         return self.current if self.upcoming is None else self.current + self.own_upcoming()
 
+    def known(self) -> Names:
+        """Return the expected features and those of no space yet."""
+        return (*self.expected(), *self.marks)
+
     def own_upcoming(self) -> Names:
         """Return the features that only the opened space has."""
         current = set(self.current)

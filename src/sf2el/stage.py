@@ -366,8 +366,8 @@ class Stage:
             return NEVER
         return self.began + (1 << (rows - self.began).bit_length())
 
-    def refit(self) -> bool:
-        """Fit anew what rests on rows of the current space; return whether bytes have come free."""
+    def refit(self) -> Told:
+        """Fit anew what rests on rows of the current space; return what has left, and freed its bytes."""
         if self.recovers:
             self.psi.solve(self.past, self.current)
         return self.recipe.refitted(self)

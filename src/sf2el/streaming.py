@@ -151,8 +151,9 @@ class StreamModel(KeptModel):
         self._rows_seen += rows
         if self._rows_seen == self._refit_at:
             assert self._stage is not None
-            if self._stage.refit():
-                self._record_roomy(self._fitted(self._stage, growing=True))
+            gone = self._stage.refit()
+            if gone:
+                self._record_roomy(gone + self._fitted(self._stage, growing=True))
             self._refit_at = self._stage.refit_at(self._rows_seen)
 
     @too_much_refused()
@@ -167,14 +168,18 @@ class StreamModel(KeptModel):
         self._record([Happened(events.FIRST_SPACE, len(names)), *told])
 
     def _keep_pending(self, observed: Observed, target: float, weight: float) -> None:
-        """Remember the last rows that had features of no space, as far as there is room."""
+        """Remember the last rows that had features of no space, as far as there is room.
+
+        Only features still known are kept, which are those a file has names for; a row that has none left
+        stays, since a change is told by how many rows ago it began.
+        """
         assert self._tracker is not None
         if not self._tracker.marks:
             self._pending = []
             return
-        known = {*self._tracker.expected(), *self._tracker.marks}
-        observed = {name: value for name, value in observed.items() if name in known}
-        self._pending = [*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :]
+        known = set(self._tracker.known())
+        rows = [*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :]
+        self._pending = [row.of(known) for row in rows]
         room = self._tracker.room
         while room is not None and self._pending and self._newcomer_bytes() > room:
             self._pending = self._pending[1:]

@@ -40,8 +40,9 @@ class Table:
 def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None) -> list[Table]:
     """Return an array or frame as tables: one for each run of rows with the same observed features.
 
-    ``current`` are the model's present features, which an array without ``features`` must have. NaN means not
-    observed.
+    ``current`` are the model's present features. The columns of an array without ``features`` are 0, 1, 2 and
+    so on, and the present features must be among them. There may be more columns: one may have had no value
+    so far. NaN means not observed.
 
     >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
     [(3, 2)]
@@ -56,10 +57,12 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
     width = rows.shape[1]
     if features is None:
         names = tuple(range(width))
-        if current is not None and set(names) != set(current):
+        own = set(names)
+        others = [name for name in current or () if name not in own]
+        if others:
             raise ValueError(
-                f"These rows have {width} values without names, but the model's {len(current)} "
-                f"current features are called {current[0]!r} and so on; name the columns with features=."
+                f"These rows have {width} values without names, which are features 0 to {width - 1}, but a "
+                f"current feature of the model is called {short(others[0])}; name the columns with features=."
             )
         return _runs(rows, names)
     if not isinstance(features, Iterable) or isinstance(features, (bytes, set, frozenset)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sf2el import events
@@ -12,7 +11,6 @@ from sf2el.bank.giving_way import give_way, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats
 from sf2el.budget import MODEL_BYTES
 from sf2el.events import Happened
-from sf2el.experts import PosteriorSeat
 from sf2el.maps import JointMap
 from sf2el.plan import budget_overhead, smallest_budget
 from sf2el.posterior import fixed_share_bytes
@@ -47,6 +45,13 @@ class Sizes(NamedTuple):
     main: int
     fresh: int
     lean: bool
+
+
+class Held(NamedTuple):
+    """The most radial functions that an expert of the older spaces and of the younger has learned."""
+
+    main: int
+    fresh: int
 
 
 class BankBudget(Recipe):
@@ -89,7 +94,7 @@ class BankBudget(Recipe):
         """Give every expert the room that the budget allows; drop what it has no room for."""
         told: Told = []
         while True:
-            held = _held(stage) if growing else 0
+            held = _held(stage) if growing else Held(0, 0)
             sizes = self._sizes(stage, budget - reserved - stage.fixed_nbytes(), held)
             if sizes is not None:
                 return told + self._apply(stage, sizes)
@@ -99,18 +104,18 @@ class BankBudget(Recipe):
             told += gone or []
 
     def full_grown(self, stage: Stage) -> bool:
-        """Whether every expert has as many radial functions as measured to help."""
-        kernels = [seat for space in stage.spaces() for seat in kernels_of(space)]
-        return bool(kernels) and all(seat.settings.size == MOST_BASIS for seat in kernels)
+        """Whether every expert has as many radial functions as measured to help, and all its matrices."""
+        kernels = [seat.settings for space in stage.spaces() for seat in kernels_of(space)]
+        return bool(kernels) and all(one.size == MOST_BASIS and one.keep_inverse for one in kernels)
 
-    def _sizes(self, stage: Stage, available: int, held: int) -> Sizes | None:
+    def _sizes(self, stage: Stage, available: int, held: Held) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
         sizes = self._sizes_if(stage, available, held, lean=False)
-        if sizes is not None and sizes.main >= ENOUGH_BASIS:
+        if sizes is not None and sizes.main >= max(ENOUGH_BASIS, held.main) and sizes.fresh >= held.fresh:
             return sizes
         return self._sizes_if(stage, available, held, lean=True)
 
-    def _sizes_if(self, stage: Stage, available: int, held: int, *, lean: bool) -> Sizes | None:
+    def _sizes_if(self, stage: Stage, available: int, held: Held, *, lean: bool) -> Sizes | None:
         """Return how large lean or other experts can be; None: no room.
 
         Where no second space has come yet, room is left for one like the first, if that costs none of the
@@ -125,9 +130,9 @@ class BankBudget(Recipe):
             widths = len(kernels_of(stage.current))
             if widths > 1 and (first is None or (widths > 2 and first < LITTLE_BASIS)):
                 return None
-        if first is None or first < held:
-            halved = fresh if apart is stage.current else ()
-            first = _largest(main, available, LEAST_BASIS, lean, halved, fresh)
+        if first is None or first < held.main:
+            share = 0.5 if apart is stage.current else 0.0
+            first = _largest(main, available, LEAST_BASIS, lean, fresh, share, max(LEAST_BASIS, held.fresh))
         if first is None or (first < FEW_BASIS and has_spare(stage)):
             return None
         if first < LITTLE_BASIS and fresh and apart is stage.upcoming:
@@ -177,10 +182,13 @@ class BankBudget(Recipe):
         )
 
 
-def _held(stage: Stage) -> int:
-    """Return the most radial functions that an expert has learned."""
-    seats = [seat for space in stage.spaces() for seat in space.seats]
-    return max((int(s.posterior.size) for s in seats if isinstance(s, PosteriorSeat) and s.kernel), default=0)
+def _held(stage: Stage) -> Held:
+    apart = _younger(stage)
+    held = {True: 0, False: 0}
+    for space in stage.spaces():
+        sizes = [int(seat.posterior.size) for seat in kernels_of(space)]
+        held[space is apart] = max([held[space is apart], *sizes])
+    return Held(held[False], held[True])
 
 
 def _bytes(seats: list[Any], size: int, lean: bool) -> int:
@@ -199,16 +207,16 @@ def _largest(
     available: int,
     least: int,
     lean: bool,
-    halved: Sequence[Any] = (),
-    others: Sequence[Any] = (),
+    beside: list[Any] | None = None,
+    share: float = 0.0,
+    room: int = 0,
 ) -> int | None:
     """Return the most radial functions, up to ``MOST_BASIS``, with which these experts fit; None: too few.
 
-    Beside them ``halved`` experts have half as many at least, and ``others`` the least that is worth it.
+    The experts ``beside`` them have this share of them, and ``room`` radial functions at least.
     """
     for size in range(MOST_BASIS, least - 1, -1):
-        beside = list(halved) or list(others)
-        room = max(LEAST_BASIS, size // 2) if halved else LEAST_BASIS
-        if _bytes(seats, size, lean) + _bytes(beside, room, lean) <= available:
+        theirs = _bytes(beside or [], max(room, int(share * size)), lean)
+        if _bytes(seats, size, lean) + theirs <= available:
             return size
     return None

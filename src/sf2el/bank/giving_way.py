@@ -14,6 +14,7 @@ from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
 from sf2el.recipe import Told
+from sf2el.sketch import ROOM
 from sf2el.space import Space
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage) -> Told | None:
     for psi in _maps(stage):
         if psi.thinner:
             psi.thin()
-            return []
+            return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
     return None
 
 
@@ -111,7 +112,7 @@ def _map_statistics(recipe: BankBudget, stage: Stage) -> Told | None:
     stage.psi.settle()
     if stage.past is not None and stage.past is not stage.upcoming:
         stage.past.moments = None
-    return []
+    return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
 def _kernels(recipe: BankBudget, stage: Stage) -> Told | None:
@@ -125,7 +126,7 @@ def _covariances(recipe: BankBudget, stage: Stage) -> Told | None:
     for space in stage.spaces():
         if space.moments is not None:
             space.moments = None
-            return []
+            return [Happened(events.UNRELATED, space.dim)]
     return None
 
 

@@ -48,6 +48,9 @@ WIDEST_RELATED = 128
 OUTDONE = 0.2
 """Share of the best width's weight below which another width goes where bytes are short."""
 
+LEAST_LABELS = 10
+"""Labels before which no width goes for want of weight."""
+
 WORTH = 0.85
 """Share of what each kind of expert was worth before a swap that goes on; the rest is the bank's base."""
 
@@ -187,8 +190,7 @@ class BankRecipe(BankBudget):
         plays = space is stage.current or (space is stage.past and stage.recovers)
         gone = [seat for seat in space.seats if seat not in seats]
         if plays:
-            left = [w for seat, w in zip(players, stage.weights.weights, strict=True) if seat not in gone]
-            stage.weights = self.weights_from(stage, normalised(left))
+            stage.weights = stage.weights.only([i for i, seat in enumerate(players) if seat not in gone])
         space.seat(seats)
         stage.arrange()
 
@@ -225,21 +227,23 @@ class BankRecipe(BankBudget):
         space.seat(seats)
         self._turn(stage)
 
-    def refitted(self, stage: Stage) -> bool:
+    def refitted(self, stage: Stage) -> Told:
         """Go by what the space has shown by now: how experts see it white, and which widths stay."""
         self._turn(stage)
         return self._settle_widths(stage)
 
-    def _settle_widths(self, stage: Stage) -> bool:
+    def _settle_widths(self, stage: Stage) -> Told:
         """Let widths go that labels have spoken against, where the others have few radial functions."""
-        if not self._short_of_bytes(stage):
-            return False
-        weight, kernels = self.own_weights(stage), kernels_of(stage.current)
+        kernels = kernels_of(stage.current)
+        if not self._short_of_bytes(stage) or kernels[0].posterior.labels < LEAST_LABELS:
+            return []
+        weight = self.own_weights(stage)
         least = OUTDONE * max(weight[seat.name] for seat in kernels)
         gone = [seat for seat in kernels if weight[seat.name] < least]
-        if gone:
-            self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
-        return bool(gone)
+        if not gone:
+            return []
+        self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
+        return [Happened(events.EXPERTS, len(stage.current.seats), 0)]
 
     def _short_of_bytes(self, stage: Stage) -> bool:
         """Whether the first space has several widths, and few radial functions for each."""

@@ -86,6 +86,13 @@ class BankWeights:
         """Return the average loss of each expert over the labels so far."""
         return np.asarray(self.core.average)
 
+    def only(self, left: list[int]) -> BankWeights:
+        """Return the mixture of the experts at these places, with the losses that they have had."""
+        weights, losses, rest = np.split(self.state(), [len(self.weights), 2 * len(self.weights)])
+        fewer = BankWeights(np.ones(len(left)), *self._made)
+        fewer.set_state(np.concatenate([normalised(weights[left]), losses[left], rest]))
+        return fewer
+
     def clone(self) -> BankWeights:
         """Return weights that go their own way from here."""
         twin = BankWeights(np.ones(len(self.weights)), *self._made)

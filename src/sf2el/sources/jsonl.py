@@ -111,7 +111,9 @@ class JsonlSource:
         """Yield what a piece holds, in halves while its rows have too many different keys for one table."""
         objects, lines, error = self._objects(chunk, line)
         middle = chunk.find(b"\n", len(chunk) // 2) + 1
-        if 0 < middle < len(chunk) and len(objects) * len(set().union(*objects)) > MOST_CELLS:
+        if not 0 < middle < len(chunk):  # the last line is the longer half: cut before it
+            middle = chunk.rfind(b"\n", 0, len(chunk) - 1) + 1
+        if middle and len(objects) * len(set().union(*objects)) > MOST_CELLS:
             first, second = chunk[:middle], chunk[middle:]
             yield from self._narrow(first, offset, line, tail)
             yield from self._narrow(
