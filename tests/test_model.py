@@ -336,6 +336,23 @@ def test_a_package_that_is_not_installed_has_no_version(monkeypatch):
     assert sf2el.__version__ == "unknown"
 
 
+def test_thousands_of_features_have_one_expert_and_no_matrix_is_made_for_them(monkeypatch):
+    asked = []
+    native = SF2EL(budget="2MiB")._recipe.new_seat
+
+    def counted(entry, space, outputs, **kwargs):
+        asked.append(entry.name)
+        return native(entry, space, outputs, **kwargs)
+
+    monkeypatch.setattr("sf2el.bank.recipe.BankRecipe.new_seat", lambda _, *args, **kw: counted(*args, **kw))
+    model = SF2EL(budget="2MiB")
+    x = {f"f{i}": float(i % 7) for i in range(8000)}
+    for label in (1, 0, 1):
+        model.learn_one(x | {"f0": float(label)}, label)
+    assert set(asked) == {"logistic"} and model.weights(detail=True) == {"current logistic": 1.0}
+    assert model.predict_one(x | {"f0": 1.0}) in (0, 1)
+
+
 def test_very_many_features_are_refused_before_anything_is_made_for_them(monkeypatch):
     made = []
     monkeypatch.setattr("sf2el.recipe.Space", lambda *_, **__: made.append(1))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sf2el import _core
 from sf2el.budget import map_bytes
 from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.posterior import moments_bytes
 from sf2el.sketch import Sketch, sketch_bytes
 from sf2el.space import Space
 
@@ -68,6 +69,16 @@ class RidgeMap:
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
         self.core.set_state(state)
+
+
+def statistics_bytes(dim: int, precision: str, *, thin: bool) -> int:
+    """Return the bytes of a map between spaces of so many features together that is yet to be solved.
+
+    >>> statistics_bytes(50, "float32", thin=True) < statistics_bytes(50, "float32", thin=False)
+    True
+    """
+    whole = moments_bytes(dim, precision)
+    return 8 + (min(whole, sketch_bytes(dim)) if thin else whole)
 
 
 class JointMap:

@@ -11,7 +11,7 @@ from sf2el.bank.giving_way import give_way, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats
 from sf2el.budget import MODEL_BYTES
 from sf2el.events import Happened
-from sf2el.maps import JointMap
+from sf2el.maps import statistics_bytes
 from sf2el.plan import budget_overhead, smallest_budget
 from sf2el.posterior import fixed_share_bytes
 from sf2el.recipe import Recipe, Told
@@ -143,12 +143,10 @@ class BankBudget(Recipe):
     def _foresight(self, stage: Stage, lean: bool) -> int:
         """Return the bytes that a second space like the first would take beside it."""
         space = stage.current
-        psi = JointMap(space.dim, space.dim, space.divisor, self.precision, self.backend)
-        if lean and psi.thinner:
-            psi.thin()
         kernels = kernels_of(space)
         rest = [seat for seat in space.seats if seat not in kernels[1:]]
-        extra = psi.nbytes + space.fixed_nbytes + _bytes(rest, LEAST_BASIS, lean)
+        extra = statistics_bytes(2 * space.dim, self.precision, thin=lean)
+        extra += space.fixed_nbytes + _bytes(rest, LEAST_BASIS, lean)
         return max(0, extra - _bytes(kernels[1:], LEAST_BASIS, lean))
 
     def _apply(self, stage: Stage, sizes: Sizes) -> Told:

@@ -34,7 +34,14 @@ from sf2el.plan import Shape
 from sf2el.posterior import LogisticSettings, PosteriorSettings, Task
 from sf2el.recipe import Told
 from sf2el.rows import Names
-from sf2el.settings import LEAST_BUFFER, LearnerSettings, check_choice, check_range, check_whole
+from sf2el.settings import (
+    LEAST_BUFFER,
+    LearnerSettings,
+    check_choice,
+    check_flag,
+    check_range,
+    check_whole,
+)
 from sf2el.space import Space
 
 if TYPE_CHECKING:
@@ -44,6 +51,9 @@ Floats = npt.NDArray[np.float64]
 
 WIDEST_RELATED = 128
 """Features up to which a space keeps their covariance."""
+
+WIDEST_POSTERIOR = 4096
+"""Features up to which a covariance of coefficients is thought of: a third of a hundred mebibytes."""
 
 OUTDONE = 0.2
 """Share of the best width's weight below which another width goes where bytes are short."""
@@ -73,6 +83,8 @@ class BankRecipe(BankBudget):
         """Raise ValueError unless every parameter is in its range."""
         check_choice("task", self.task, ("classes", "regression_squared", "regression_absolute"))
         check_choice("precision", self.precision, ("float32", "float64"))
+        for name in ("scaled", "related"):
+            check_flag(name, getattr(self, name))
         check_range("forget", self.forget, least=0.0)
         if self.forget >= 1.0:
             raise ValueError(f"forget must be below 1, not {self.forget!r}.")
@@ -103,6 +115,8 @@ class BankRecipe(BankBudget):
         """Give a space its experts: all of the bank to begin with, later those that the last space kept."""
         before = next((other for other in stage.spaces() if other is not space and other.seats), None)
         entries = list(BANK) if before is None else list(dict.fromkeys(map(entry_of, before.seats)))
+        if space.dim > WIDEST_POSTERIOR:
+            entries = [SPARE]
         if stage.outputs > 1 or self.task != "classes":
             entries = [entry for entry in entries if not entry.paper]  # it tells two classes apart
         seats = [self.new_seat(entry, space, stage.outputs, index=index) for entry in entries]
