@@ -18,7 +18,10 @@ from sf2el.budget import MODEL_BYTES, newcomer_room
 from sf2el.events import MOST_KEPT, Happened
 from sf2el.formats import FORMAT, brought_up
 from sf2el.paper import PaperRecipe
-from sf2el.persist_parts import Reader, Writer, check_seats, recipe_in, recipe_out, whole
+from sf2el.persist_checks import whole
+from sf2el.persist_parts import Reader, Writer
+from sf2el.persist_recipe import recipe_in, recipe_out
+from sf2el.persist_seats import check_seats
 from sf2el.plan import Shape, events_kept, smallest_budget
 from sf2el.rows import Names
 from sf2el.space import Space

@@ -1,26 +1,18 @@
-"""How recipes, maps and experts are written to a model's file, and read by one who does not trust it."""
+"""How names, statistics and maps are written to a model's file, and read by one who does not trust it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.bank import WHITE, BankRecipe, entry_of
-from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
-from sf2el.kernels import KERNELS, Kernel, Sum
-from sf2el.learner_seat import LearnerSeat
-from sf2el.maps import LARGEST_SCALED, JointMap
-from sf2el.paper import PaperRecipe
-from sf2el.plan import Shape
-from sf2el.posterior import LogisticSettings, PosteriorSettings
+from sf2el.maps import JointMap
+from sf2el.persist_checks import whole
+from sf2el.persist_seats import SEATS
 from sf2el.recipe import Recipe
 from sf2el.rows import Names
-from sf2el.settings import LearnerSettings
 from sf2el.sketch import ROOM, Sketch
 from sf2el.space import Seat, Space
 
@@ -31,9 +23,6 @@ Floats = npt.NDArray[np.float64]
 MOST_BLOW_UP = 64
 SPARE = 1 << 26
 """A file may ask for 64 times its own size, and 64 MiB: more is not a model we wrote."""
-
-LEARNER_COUNTERS = ("seen", "labels", "clock", "rng", "seen_by_kind", "decay", "norm_bound", "refreshes")
-POSTERIOR_COUNTERS = ("labels", "joined", "removed", "floored", "refreshed", "ties")
 
 
 class Writer:
@@ -153,221 +142,6 @@ class Reader:
         return read(self, key, content, recipe, space, outputs)
 
 
-# ---- the paper's learner
-
-
-def _learner_out(writer: Writer, key: str, seat: LearnerSeat) -> Content:
-    state = seat.core.state()
-    real = np.dtype(seat.shape.precision)
-    for name in ("rows", "beta", "weights"):
-        writer.tensors[f"{key}.{name}"] = np.ascontiguousarray(state[name], dtype=real)
-    if seat.shape.settings.sampling == "stratified":
-        writer.tensors[f"{key}.kinds"] = np.ascontiguousarray(state["kinds"])
-    if state["inverse"] is not None:
-        lower = np.tril_indices(len(state["beta"]))
-        writer.tensors[f"{key}.inverse"] = np.ascontiguousarray(state["inverse"][lower], dtype=real)
-    counters = {
-        name: state[name] for name in LEARNER_COUNTERS if np.all(np.isfinite(state.get(name, np.inf)))
-    }
-    return {
-        "rows": seat.shape.rows,
-        "lean": not seat.shape.settings.keep_gram,
-        "precision": seat.shape.precision,
-        "counters": counters,
-    }
-
-
-def _learner_in(
-    reader: Reader, key: str, content: Content, recipe: Recipe, space: Space, outputs: int
-) -> LearnerSeat:
-    settings, dim, rows = recipe.learner_settings(space), space.dim, whole(content["rows"])
-    if content["lean"]:
-        settings = Shape(settings, "float64", rows).lean().settings
-    if content["precision"] not in ("float64", "float32") or not 2 <= rows <= 1 << 20 or outputs != 1:
-        raise ValueError("a learner's shape is none")
-    shape = Shape(settings, content["precision"], rows)
-    reader.check_size(shape.nbytes(dim))
-    real = np.dtype(shape.precision)
-    n = len(reader.array(f"{key}.beta", None, real))
-    state: dict[str, Any] = dict(content["counters"]) | {"gram": None, "inverse": None}
-    for name, size in (("rows", (n, dim)), ("beta", (n,)), ("weights", (n,))):
-        state[name] = reader.array(f"{key}.{name}", size, real).astype(np.float64)
-    state["kinds"] = np.zeros(n, np.uint8)
-    if settings.sampling == "stratified":
-        state["kinds"] = reader.array(f"{key}.kinds", (n,), np.uint8)
-    if f"{key}.inverse" in reader.tensors:
-        packed = reader.array(f"{key}.inverse", (n * (n + 1) // 2,), real)
-        state["inverse"] = _symmetric(packed, n)
-    for name in ("seen", "labels", "clock", "rng", "refreshes"):
-        if name != "refreshes" or name in state:
-            state[name] = whole(state[name])
-    if "norm_bound" in state:
-        state["norm_bound"] = _positive(state["norm_bound"])
-    state["seen_by_kind"] = tuple(map(whole, state["seen_by_kind"]))
-    state["decay"] = tuple(float(value) for value in state["decay"])
-    if len(state["seen_by_kind"]) != 2 or len(state["decay"]) != 2:
-        raise ValueError("a learner has two kinds of rows")
-    if not all(0.0 < value <= 1.0 for value in state["decay"]) or not np.all(state["weights"] > 0.0):
-        raise ValueError("a row's inclusion probability is none")
-    kind = PaperSeat if isinstance(recipe, BankRecipe) else LearnerSeat
-    seat = kind(dim, shape, 0, recipe.backend, name=_text(content["name"]))
-    seat.core.set_state(state)
-    return seat
-
-
-# ---- the bank's experts
-
-
-def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
-    state = seat.posterior.state()
-    if seat.limit > 0.0:
-        writer.tensors[f"{key}.turn"] = np.asarray(seat.core.matrix).astype(np.float32)
-    real = np.dtype(seat.precision)
-    parts = [np.ravel(state[name]) for name in ("rows", "coefficients")]
-    matrices = ("covariance", "inverse") if seat.settings.keep_inverse else ("covariance",)
-    parts += [state[name][np.tril_indices(len(state[name]))] for name in matrices]
-    writer.tensors[key] = np.concatenate(parts).astype(real)
-    return {
-        "precision": seat.precision,
-        "settings": _changed(seat.settings, PosteriorSettings()),
-        "rows": len(state["rows"]),
-        "counters": [int(state[name]) for name in POSTERIOR_COUNTERS],
-        "residuals": float(state["residuals"]),
-    }
-
-
-def _posterior_in(
-    reader: Reader, key: str, content: Content, recipe: Recipe, space: Space, outputs: int
-) -> PosteriorSeat:
-    settings = PosteriorSettings(**content["settings"])
-    size, dim = settings.size, space.dim
-    if content["precision"] not in ("float64", "float32") or settings.outputs != outputs:
-        raise ValueError("an expert's shape is none")
-    reader.check_size(8 * ((dim + size + 2) ** 2 + outputs * (dim + size + 2)))
-    n = whole(content["rows"])
-    if n > size:
-        raise ValueError("an expert has more rows than it can")
-    limit = LARGEST_SCALED / space.divisor if f"{key}.turn" in reader.tensors else 0.0
-    name = _text(content["name"])
-    if (limit > 0.0) != name.startswith(WHITE):
-        raise ValueError("an expert's view is none")
-    seat = PosteriorSeat(name, settings, dim, content["precision"], recipe.backend, limit)
-    if limit > 0.0:
-        seat.turn(reader.array(f"{key}.turn", (dim, dim), np.float32).astype(np.float64))
-    every = dim + 1 + n
-    kept_inverse = n * (n + 1) // 2 if settings.keep_inverse else 0
-    sizes = [n * dim, outputs * every, every * (every + 1) // 2, kept_inverse]
-    numbers = reader.array(key, (sum(sizes),), seat.precision).astype(np.float64)
-    rows, coefficients, covariance, inverse = np.split(numbers, np.cumsum(sizes)[:-1])
-    state: dict[str, Any] = dict(
-        zip(POSTERIOR_COUNTERS, map(whole, content["counters"]), strict=True),
-        rows=rows.reshape(n, dim),
-        coefficients=coefficients.reshape(outputs, every),
-        covariance=_symmetric(covariance, every),
-        inverse=_symmetric(inverse, n) if settings.keep_inverse else np.zeros((n, n)),
-        residuals=_positive(content["residuals"]),
-    )
-    if state["ties"] >= 1 << 32:
-        raise ValueError("an expert has more ties than it can count")
-    seat.posterior.set_state(state)
-    return seat
-
-
-def _logistic_out(writer: Writer, key: str, seat: LogisticSeat) -> Content:
-    writer.tensors[key] = np.asarray(seat.core.state())
-    return {"settings": _changed(seat.settings, LogisticSettings())}
-
-
-def _logistic_in(
-    reader: Reader, key: str, content: Content, recipe: Recipe, space: Space, outputs: int
-) -> LogisticSeat:
-    reader.check_size(16 * outputs * (space.dim + 1))
-    settings = LogisticSettings(**content["settings"])
-    if settings.outputs != outputs:
-        raise ValueError("an expert's shape is none")
-    seat = LogisticSeat(_text(content["name"]), settings, space.dim, recipe.backend)
-    seat.core.set_state(reader.array(key, np.shape(seat.core.state())))
-    return seat
-
-
-SEATS: dict[str, tuple[type, Callable[..., Content], Callable[..., Any]]] = {
-    "learner": (LearnerSeat, _learner_out, _learner_in),
-    "posterior": (PosteriorSeat, _posterior_out, _posterior_in),
-    "logistic": (LogisticSeat, _logistic_out, _logistic_in),
-}
-"""Every kind of expert: its class, how it is written, how it is read."""
-
-
-def check_seats(recipe: Recipe, seats: list[Any]) -> None:
-    """Raise ValueError unless a space of this recipe can have these experts."""
-    if isinstance(recipe, PaperRecipe):
-        fits = len(seats) <= 1 and all(isinstance(seat, LearnerSeat) for seat in seats)
-    else:
-        names = [seat.name for seat in seats]
-        kernels = [entry_of(seat).gamma > 0.0 for seat in seats]
-        fits = len(set(names)) == len(names) and (not seats or not all(kernels))
-        for seat, kernel in zip(seats, kernels, strict=True):
-            own = isinstance(seat, PosteriorSeat) and seat.kernel
-            fits = fits and own == kernel and isinstance(seat, PaperSeat) == entry_of(seat).paper
-    if not fits:
-        raise ValueError("a space has experts that do not go together")
-
-
-# ---- parameters
-
-
-def recipe_out(recipe: Recipe) -> Content:
-    """Return a recipe as plain values."""
-    kind = "bank" if isinstance(recipe, BankRecipe) else "paper"
-    content = {
-        field.name: getattr(recipe, field.name)
-        for field in fields(recipe)  # type: ignore[arg-type]
-        if field.name != "backend"
-    }
-    if isinstance(recipe, PaperRecipe):
-        settings = {field.name: getattr(recipe.settings, field.name) for field in fields(LearnerSettings)}
-        settings["kernel"] = [[type(term).__name__, vars(term)] for term in recipe.settings.kernel.terms()]
-        content["settings"] = settings
-    return content | {"kind": kind}
-
-
-def recipe_in(content: Content, backend: str | None = None) -> Recipe:
-    """Return the recipe of plain values."""
-    values = {name: value for name, value in content.items() if name != "kind"} | {"backend": backend}
-    recipe: Recipe
-    if content["kind"] == "bank":
-        recipe = BankRecipe(**values)
-    else:
-        settings = dict(values["settings"])
-        kinds = {kernel.__name__: kernel for kernel in KERNELS}
-        terms: list[Kernel] = [kinds[name](**parameters) for name, parameters in settings["kernel"]]
-        settings["kernel"] = terms[0] if len(terms) == 1 else Sum(tuple(terms))
-        recipe = PaperRecipe(**(values | {"settings": LearnerSettings(**settings)}))
-    recipe.check()
-    return replace(recipe)
-
-
-# ---- checks
-
-
-def whole(value: Any) -> int:
-    """Return a count, or raise ValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-        raise ValueError(f"{value!r} is no count")
-    return value
-
-
-def _positive(value: Any) -> float:
-    if not isinstance(value, (int, float)) or not 0.0 <= value < 1e300:
-        raise ValueError(f"{value!r} is no size")
-    return float(value)
-
-
-def _changed(settings: Any, usual: Any) -> Content:
-    """Return the parameters that are not the usual ones."""
-    return {name: value for name, value in vars(settings).items() if value != getattr(usual, name)}
-
-
 NUMBER = b"\x01"
 """Before a name that is a whole number; before a text that begins so or has a zero byte, its JSON follows."""
 
@@ -394,17 +168,3 @@ def _name_in(text: bytes) -> str | int:
             raise ValueError("a feature is not named by text or a number")
         return name
     return text.decode()
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 64:
-        raise ValueError("an expert has no name")
-    return value
-
-
-def _symmetric(packed: npt.NDArray[Any], n: int) -> npt.NDArray[np.float64]:
-    full = np.zeros((n, n))
-    rows, columns = np.tril_indices(n)
-    full[rows, columns] = packed
-    full[columns, rows] = packed  # set, not added: a zero keeps its sign
-    return full

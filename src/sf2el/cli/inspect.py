@@ -30,7 +30,7 @@ def examine(file: Path) -> dict[str, Any]:
     from sf2el import SF2EL, SF2ELRegressor
     from sf2el.kept import MemoryParts
     from sf2el.persist import opened
-    from sf2el.persist_parts import recipe_out
+    from sf2el.persist_recipe import recipe_out
 
     data = file.read_bytes()
     try:
