@@ -27,6 +27,7 @@ from sf2el.experiments.default_baselines import version_of
 from sf2el.experiments.default_design import SLOW, Design
 from sf2el.experiments.default_few import FEW_LABELS
 from sf2el.experiments.default_units import Outcome, Unit, run_unit
+from sf2el.experiments.runner import kept_results
 
 Results = dict[Unit, dict[str, Outcome]]
 
@@ -122,12 +123,7 @@ def run_units(
 
     Units that ``store`` has are not computed again.
     """
-    results: Results = {}
-    for unit in units:
-        kept = store.get(unit) if store else None
-        if kept is not None:
-            results[unit] = kept
-            advance(1)
+    results: Results = kept_results(units, store, advance)
 
     def done(unit: Unit, outcomes: dict[str, Outcome]) -> None:
         results[unit] = outcomes

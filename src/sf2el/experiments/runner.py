@@ -52,6 +52,14 @@ class Store:
         return self._folder / name
 
 
+def kept_results(units: Sequence[Any], store: Any, advance: Callable[[int], None]) -> dict[Any, Any]:
+    """Return what a store has of these units, and say so for each."""
+    found = {} if store is None else {unit: store.get(unit) for unit in units}
+    kept = {unit: result for unit, result in found.items() if result is not None}
+    advance(len(kept))
+    return kept
+
+
 def run_units(
     units: Sequence[Unit],
     datasets: Mapping[str, Dataset],
@@ -65,12 +73,7 @@ def run_units(
 
     Units that ``store`` has are not computed again.
     """
-    results: Results = {}
-    for unit in units:
-        kept = store.get(unit) if store else None
-        if kept is not None:
-            results[unit] = kept
-            advance(1)
+    results: Results = kept_results(units, store, advance)
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         waiting = {
             pool.submit(run_unit, unit, datasets[unit.dataset], reading): unit

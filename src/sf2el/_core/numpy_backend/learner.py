@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sf2el._core.numpy_backend.projection import inverse_of, pursue, replaced_in_inverse
 from sf2el._core.numpy_backend.rows import (
     check_labels,
     check_late_label,
@@ -41,19 +42,6 @@ def _saturating(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(*args, **kwargs)
 
     return quiet
-
-
-def _inverse(matrix: Array) -> Array:
-    try:
-        inverse = np.linalg.inv(matrix)
-    except np.linalg.LinAlgError:
-        inverse = np.linalg.pinv(matrix, hermitian=True)
-    return _symmetric(inverse)
-
-
-def _symmetric(matrix: Array) -> Array:
-    """Return the mean of a matrix and its transpose: symmetric to the bit."""
-    return np.asarray(0.5 * (matrix + matrix.T))
 
 
 class Learner:
@@ -309,10 +297,12 @@ class Learner:
 
     def _replace(self, slot: int, x: Array, k: Array, kind: int) -> None:
         own = self._self_kernel(x)
+        replaced = None
         if self._inverse_ready and self.settings.kernel.constant_diagonal:
-            self._replace_in_inverse(slot, k, own)
-        else:
-            self._inverse_ready = False
+            replaced = replaced_in_inverse(self._inverse, slot, k, own + self._jitter())
+        self._inverse_ready = replaced is not None
+        if replaced is not None:
+            self._inverse = replaced
         k = k.copy()
         k[slot] = own
         self._gram[slot, :] = k
@@ -326,23 +316,6 @@ class Learner:
             residual[slot] -= 1.0
             self._inverse_ready = bool(np.max(np.abs(residual)) <= self._residual_limit)
 
-    def _replace_in_inverse(self, slot: int, k: Array, own: float) -> None:
-        """Add the arriving row to the inverse and take the replaced one out: a rank-two update."""
-        e = self._inverse @ k
-        g = own + self._jitter() - float(k @ e)
-        q = self._inverse[:, slot] + e * (e[slot] / self._real.type(g))
-        pivot = q[slot]
-        if not (g > 0.0 and pivot > 0.0):
-            self._inverse_ready = False
-            return
-        # The arriving row takes over the slot: its coordinate of e is -1, of q that of the new row.
-        q[slot] = -e[slot] / self._real.type(g)
-        e[slot] = -1.0
-        self._inverse[slot, :] = 0.0
-        self._inverse[:, slot] = 0.0
-        self._inverse += np.outer(e, e / self._real.type(g)) - np.outer(q, q / pivot)
-        self._inverse = _symmetric(self._inverse)
-
     # -- projection onto the buffer's rows
 
     def _jitter(self) -> Any:
@@ -352,39 +325,12 @@ class Learner:
     def _project(self, target: Array) -> Array:
         """Coefficients over the buffer of the function whose inner products with its rows are ``target``."""
         if self.settings.projection == "pursuit":
-            return self._pursue(target)
+            return self._clip(pursue(self._gram, target, self._jitter(), self.settings.pursuit_steps))
         if not self._inverse_ready:
             gram = self._gram + self._jitter() * np.eye(len(self._beta), dtype=self._real)
-            self._inverse = _inverse(gram)
+            self._inverse = inverse_of(gram)
             self._inverse_ready = True
         return self._clip(self._inverse @ target)
-
-    def _pursue(self, target: Array) -> Array:
-        """Kernel matching pursuit with back-fitting (Vincent and Bengio, 2002)."""
-        n = len(target)
-        jitter = self._jitter()
-        sizes = np.sqrt(np.diagonal(self._gram) + jitter)
-        chosen: list[int] = []
-        coefficients: Array = np.zeros(n, self._real)
-        residual = target.copy()
-        first = 0.0
-        for _ in range(min(self.settings.pursuit_steps, n)):
-            gains = np.abs(residual) / sizes
-            gains[chosen] = -1.0
-            best = int(np.argmax(gains))
-            first = first or float(gains[best])
-            if not gains[best] > 1e-12 * first:
-                break
-            chosen.append(best)
-            block = self._gram[np.ix_(chosen, chosen)] + jitter * np.eye(len(chosen), dtype=self._real)
-            try:
-                solution = np.linalg.solve(block, target[chosen])
-            except np.linalg.LinAlgError:  # nothing more can be told apart
-                break
-            residual = target - self._gram[:, chosen] @ solution
-            coefficients[:] = 0.0
-            coefficients[chosen] = solution
-        return self._clip(coefficients)
 
     def _into_ball(self) -> None:
         norm = abs(float(self._beta @ (self._gram @ self._beta))) ** 0.5
