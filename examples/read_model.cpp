@@ -213,6 +213,13 @@ public:
         fail(name + " is no array of numbers");
     }
 
+    // An array of numbers of 16 bits, as they are kept.
+    template <class Stored>
+    std::vector<Stored> halves(const std::string& name, const char* type) const {
+        if (header_[name]["dtype"].text != type) fail(name + " is no array of halves");
+        return copied<Stored, Stored>(name);
+    }
+
     // Names are texts, each ended by a zero byte; a leading \x01 marks a whole number.
     std::vector<std::string> names(const std::string& name) const {
         std::vector<std::string> out;
@@ -267,65 +274,108 @@ sf2el::Task task_of(const std::string& name) {
 }
 
 // The default's experts: only parameters that are not the usual ones are in the file.
-template <class Real>
-class PosteriorExpert final : public Expert {
+sf2el::PosteriorParams posterior_params(const Json& s, std::uint32_t dim) {
+    sf2el::PosteriorParams p;
+    p.dim = dim;
+    p.size = s.count_or("size", p.size);
+    p.outputs = s.count_or("outputs", p.outputs);
+    if (s.has("task")) p.task = task_of(s["task"].text);
+    p.gamma = s.real_or("gamma", p.gamma);
+    p.linear_scale = s.real_or("linear_scale", p.linear_scale);
+    p.rbf_scale = s.real_or("rbf_scale", p.rbf_scale);
+    p.bias = s.real_or("bias", p.bias);
+    p.novelty = s.real_or("novelty", p.novelty);
+    p.forget = s.real_or("forget", p.forget);
+    p.centred = s.real_or("centred", p.centred);
+    p.tie_noise = s.real_or("tie_noise", p.tie_noise);
+    p.tie_novelty = s.real_or("tie_novelty", p.tie_novelty);
+    p.tie_power = s.count_or("tie_power", p.tie_power);
+    p.most_ties = s.count_or("most_ties", p.most_ties);
+    p.keep_inverse = !s.has("keep_inverse");
+    return p;
+}
+
+// A posterior of the core, in a block of its own, with the counters of the file.
+template <class Core>
+class PosteriorExpert : public Expert {
 public:
-    PosteriorExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim) {
-        const Json& s = seat["settings"];
-        p_.dim = dim;
-        p_.size = s.count_or("size", p_.size);
-        p_.outputs = s.count_or("outputs", p_.outputs);
-        if (s.has("task")) p_.task = task_of(s["task"].text);
-        p_.gamma = s.real_or("gamma", p_.gamma);
-        p_.linear_scale = s.real_or("linear_scale", p_.linear_scale);
-        p_.rbf_scale = s.real_or("rbf_scale", p_.rbf_scale);
-        p_.bias = s.real_or("bias", p_.bias);
-        p_.novelty = s.real_or("novelty", p_.novelty);
-        p_.forget = s.real_or("forget", p_.forget);
-        p_.centred = s.real_or("centred", p_.centred);
-        p_.tie_noise = s.real_or("tie_noise", p_.tie_noise);
-        p_.tie_novelty = s.real_or("tie_novelty", p_.tie_novelty);
-        p_.tie_power = s.count_or("tie_power", p_.tie_power);
-        p_.most_ties = s.count_or("most_ties", p_.most_ties);
-        p_.keep_inverse = !s.has("keep_inverse");
-        state_ = block_of(sf2el::Posterior<Real>::state_bytes(p_));
-        scratch_ = block_of(sf2el::Posterior<Real>::scratch_bytes(p_));
-        core_ = std::make_unique<sf2el::Posterior<Real>>(p_, state_.data(), scratch_.data());
-        fill(seat, file.reals<Real>(key));
-    }
-
-    void predict(const double* x, double* scores) override { core_->predict(x, scores); }
-
-    double learn(const double* x, double y, double weight, double* scores) override {
-        return core_->learn(x, y, weight, scores);
-    }
-
-private:
-    // One after the other: rows, coefficients, and the lower triangles of covariance and, if kept, inverse.
-    void fill(const Json& seat, const std::vector<Real>& numbers) {
-        auto& c = core_->counters();
+    PosteriorExpert(const sf2el::PosteriorParams& p, const Json& seat)
+        : p_(p),
+          state_(block_of(Core::state_bytes(p_))),
+          scratch_(block_of(Core::scratch_bytes(p_))),
+          core_(p_, state_.data(), scratch_.data()) {
+        auto& c = core_.counters();
         const auto& counts = seat["counters"].items;
         std::uint64_t* const kept[] = {&c.labels, &c.joined, &c.removed, &c.floored, &c.refreshed};
         for (size_t i = 0; i < 5; ++i) *kept[i] = counts.at(i).count();
         if (counts.size() > 5) c.ties = std::uint32_t(counts[5].count());
         c.residuals = seat["residuals"].real();
         c.n = std::uint32_t(seat["rows"].count());
-        const size_t n = c.n, all = core_->linear() + n, dim = p_.dim;
-        const size_t kept_inverse = p_.keep_inverse ? n * (n + 1) / 2 : 0;
-        if (n > p_.size || numbers.size() != n * dim + p_.outputs * all + all * (all + 1) / 2 + kept_inverse)
-            fail("An expert has another size than it says");
-        const Real* from = numbers.data();
-        for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < dim; ++j) core_->feature(s, j) = *from++;
-        for (size_t k = 0; k < p_.outputs; ++k)
-            for (size_t j = 0; j < all; ++j) core_->mean(k)[j] = *from++;
-        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_->covariance()[i] = *from++;
-        for (size_t i = 0; i < kept_inverse; ++i) core_->inverse()[i] = *from++;
+        if (c.n > p_.size) fail("An expert has more rows than it can");
     }
+
+    void predict(const double* x, double* scores) override { core_.predict(x, scores); }
+
+    double learn(const double* x, double y, double weight, double* scores) override {
+        return core_.learn(x, y, weight, scores);
+    }
+
+protected:
+    size_t coordinates() const { return core_.linear() + core_.size(); }
 
     sf2el::PosteriorParams p_;
     Block state_, scratch_;
-    std::unique_ptr<sf2el::Posterior<Real>> core_;
+    Core core_;
+};
+
+template <class Numbers>
+void check_size(const Numbers& numbers, size_t size) {
+    if (numbers.size() != size) fail("An expert has another size than it says");
+}
+
+// One after the other: rows, coefficients, and the lower triangles of covariance and, if kept, inverse.
+template <class Real>
+class RealExpert final : public PosteriorExpert<sf2el::Posterior<Real>> {
+public:
+    RealExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
+        : PosteriorExpert<sf2el::Posterior<Real>>(posterior_params(seat["settings"], dim), seat) {
+        auto& core = this->core_;
+        const auto& p = this->p_;
+        const std::vector<Real> numbers = file.reals<Real>(key);
+        const size_t n = core.size(), all = this->coordinates(), inverse = p.keep_inverse ? n * (n + 1) / 2 : 0;
+        check_size(numbers, n * dim + p.outputs * all + all * (all + 1) / 2 + inverse);
+        const Real* from = numbers.data();
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) core.feature(s, j) = *from++;
+        for (size_t k = 0; k < p.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) core.mean(k)[j] = *from++;
+        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core.covariance()[i] = *from++;
+        for (size_t i = 0; i < inverse; ++i) core.inverse()[i] = *from++;
+    }
+};
+
+// Halves: rows, and the lower triangle of the values' covariance. The coefficients apart, as floats.
+class HalvedExpert final : public PosteriorExpert<sf2el::Halved> {
+public:
+    HalvedExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
+        : PosteriorExpert(without_inverse(posterior_params(seat["settings"], dim)), seat) {
+        const std::vector<sf2el::Half> halves = file.halves<sf2el::Half>(key, "F16");
+        const std::vector<float> mean = file.reals<float>(key + ".mean");
+        const size_t n = core_.size(), all = coordinates();
+        check_size(halves, n * dim + all * (all + 1) / 2);
+        check_size(mean, p_.outputs * all);
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) core_.feature(s, j) = halves[s * dim + j];
+        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_.values()[i] = halves[n * dim + i];
+        for (size_t k = 0; k < p_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) core_.mean(k)[j] = mean[k * all + j];
+    }
+
+private:
+    static sf2el::PosteriorParams without_inverse(sf2el::PosteriorParams p) {
+        p.keep_inverse = false;
+        return p;
+    }
 };
 
 // Another expert, which sees rows turned: without the correlations that the features had shown.
@@ -543,12 +593,13 @@ struct Space {
 
     std::unique_ptr<Expert> expert(const File& file, const std::string& key, const Json& seat, const Json& recipe) const {
         const std::string& kind = seat["kind"].text;
-        const bool single = seat.has("precision") && seat["precision"].text == "float32";
+        const std::string precision = seat.has("precision") ? seat["precision"].text : "float64";
         if (kind == "logistic") return std::make_unique<LogisticExpert>(file, key, seat, dim);
         if (kind == "posterior") {
             std::unique_ptr<Expert> own;
-            if (single) own = std::make_unique<PosteriorExpert<float>>(file, key, seat, dim);
-            else own = std::make_unique<PosteriorExpert<double>>(file, key, seat, dim);
+            if (precision == "float16") own = std::make_unique<HalvedExpert>(file, key, seat, dim);
+            else if (precision == "float32") own = std::make_unique<RealExpert<float>>(file, key, seat, dim);
+            else own = std::make_unique<RealExpert<double>>(file, key, seat, dim);
             const std::string turn = key + ".turn";
             if (!file.has(turn)) return own;
             return std::make_unique<TurnedExpert>(std::move(own), file.reals<float>(turn), dim, most_scaled / divisor);
@@ -556,7 +607,7 @@ struct Space {
         if (kind != "learner") fail("This program does not know experts of kind " + kind);
         const bool lean = seat["lean"].truth;
         const auto params = recipe.has("settings") ? learner_params(recipe["settings"], lean) : bank_params(lean);
-        if (single) return std::make_unique<PaperExpert<float>>(file, key, seat, params, dim);
+        if (precision == "float32") return std::make_unique<PaperExpert<float>>(file, key, seat, params, dim);
         return std::make_unique<PaperExpert<double>>(file, key, seat, params, dim);
     }
 
@@ -601,9 +652,12 @@ template <class Real>
 class AffineRecovery final : public Recovery {
 public:
     AffineRecovery(const File& file, std::uint32_t from, std::uint32_t to, double old_divisor)
+        : AffineRecovery(file, file.reals<Real>("psi.matrix"), from, to, old_divisor) {}
+
+    AffineRecovery(const File& file, const std::vector<Real>& matrix, std::uint32_t from, std::uint32_t to,
+                   double old_divisor)
         : block_(block_of(sf2el::AffineMap<Real>::bytes(from, to))), map_(from, to, most_scaled / old_divisor, block_.data()) {
         const auto head = file.reals<double>("psi");  // center, offset
-        const auto matrix = file.reals<Real>("psi.matrix");
         if (head.size() != size_t(from) + to || matrix.size() != size_t(from) * to)
             fail("The map has another size than it says");
         std::copy(head.begin(), head.begin() + from, map_.center());
@@ -633,6 +687,9 @@ public:
             past_ = std::make_unique<Space>(file, "past", stage["past"], recipe);
             const auto from = std::uint32_t(stage["psi"]["new_dim"].count());
             if (!bank_) map_ = std::make_unique<RidgeRecovery>(file, from, past_->dim, recipe);
+            else if (stage["psi"].has("brief"))
+                map_ = std::make_unique<AffineRecovery<sf2el::Brief>>(
+                    file, file.halves<sf2el::Brief>("psi.matrix", "U16"), from, past_->dim, past_->divisor);
             else if (recipe["precision"].text == "float32")
                 map_ = std::make_unique<AffineRecovery<float>>(file, from, past_->dim, past_->divisor);
             else map_ = std::make_unique<AffineRecovery<double>>(file, from, past_->dim, past_->divisor);

@@ -226,8 +226,10 @@ Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t o
     p.tie_power = tie_power;
     p.most_ties = most_ties;
     p.keep_inverse = keep_inverse;
-    const bool single = choose<bool>(precision, {{"float64", false}, {"float32", true}});
-    return Posterior(variant(variant_name).posterior(p, single));
+    using sf2el::Precision;
+    const auto kept = choose<Precision>(
+        precision, {{"float64", Precision::full}, {"float32", Precision::single}, {"float16", Precision::half}});
+    return Posterior(variant(variant_name).posterior(p, kept));
 }
 
 OnlineLogistic build_logistic(std::uint32_t dim, std::uint32_t outputs, const std::string& task, double step,

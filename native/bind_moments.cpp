@@ -76,7 +76,7 @@ private:
 class AffineMap final : public RowMap {
 public:
     AffineMap(std::size_t from, std::size_t to, double limit, const std::string& precision)
-        : from_(from), to_(to), limit_(limit), single_(is_single(precision)) {
+        : from_(from), to_(to), limit_(limit), kept_(choose<Kept>(precision, {{"float64", Kept::full}, {"float32", Kept::single}, {"bfloat16", Kept::brief}})) {
         block_.resize(nbytes() / sizeof(double));
     }
 
@@ -89,7 +89,7 @@ public:
             std::copy(center.data(), center.data() + from_, map.center());
             for (std::size_t j = 0; j < to_; ++j) {
                 const double* row = matrix.data() + j * (from_ + 1);
-                std::copy(row, row + from_, map.matrix() + j * from_);
+                for (std::size_t i = 0; i < from_; ++i) map.assign(j, i, row[i]);
                 map.offset()[j] = row[from_];
             }
         });
@@ -99,7 +99,7 @@ public:
         std::vector<double> out(to_ * (from_ + 1));
         with([&](auto map) {
             for (std::size_t j = 0; j < to_; ++j) {
-                std::copy(map.matrix() + j * from_, map.matrix() + (j + 1) * from_, out.begin() + j * (from_ + 1));
+                for (std::size_t i = 0; i < from_; ++i) out[j * (from_ + 1) + i] = double(map.matrix()[j * from_ + i]);
                 out[j * (from_ + 1) + from_] = map.offset()[j];
             }
         });
@@ -131,21 +131,33 @@ public:
     }
 
     std::size_t nbytes() const {
-        return single_ ? sf2el::AffineMap<float>::bytes(from_, to_) : sf2el::AffineMap<double>::bytes(from_, to_);
+        switch (kept_) {
+            case Kept::brief: return sf2el::AffineMap<sf2el::Brief>::bytes(from_, to_);
+            case Kept::single: return sf2el::AffineMap<float>::bytes(from_, to_);
+            default: return sf2el::AffineMap<double>::bytes(from_, to_);
+        }
     }
 
 private:
+    enum class Kept { brief, single, full };
+
     template <class F>
     void with(F f) {
-        using Single = sf2el::AffineMap<float>;
-        using Double = sf2el::AffineMap<double>;
-        if (single_) f(Single(from_, to_, limit_, block_.data(), Single::Adopt{}));
-        else f(Double(from_, to_, limit_, block_.data(), Double::Adopt{}));
+        switch (kept_) {
+            case Kept::brief: return with_as<sf2el::AffineMap<sf2el::Brief>>(f);
+            case Kept::single: return with_as<sf2el::AffineMap<float>>(f);
+            default: return with_as<sf2el::AffineMap<double>>(f);
+        }
+    }
+
+    template <class Map, class F>
+    void with_as(F f) {
+        f(Map(from_, to_, limit_, block_.data(), typename Map::Adopt{}));
     }
 
     std::size_t from_, to_;
     double limit_;
-    bool single_;
+    Kept kept_;
     std::vector<double> block_;
 };
 

@@ -490,6 +490,7 @@ NB_MODULE(_native, m) {
         .def("set_state", &Scaler::set_state, "state"_a);
 
     bind_moments(m);
+    bind_maps(m);
     bind_experts(m);
     bind_bank(m);
     bind_fixed_share(m);

@@ -194,6 +194,7 @@ bool gather_row(const nb::dict& row, const nb::tuple& names, double* out);
 // Each adds a group of classes to the module.
 void bind_round(nb::module_& m);
 void bind_moments(nb::module_& m);
+void bind_maps(nb::module_& m);
 void bind_experts(nb::module_& m);
 void bind_bank(nb::module_& m);
 void bind_fixed_share(nb::module_& m);

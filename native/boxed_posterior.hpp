@@ -2,16 +2,18 @@
 #pragma once
 
 #include "boxed_learner.hpp"
+#include "halved.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
-template <class Real>
-class BoxedPosterior final : public AnyPosterior {
+// What every kind of posterior has in common, over its core and its own boxed class.
+template <class Core, class Own>
+class BoxedAs : public AnyPosterior {
 public:
-    explicit BoxedPosterior(const PosteriorParams& p)
+    explicit BoxedAs(const PosteriorParams& p)
         : params_(p), block_(new std::uint64_t[state_bytes() / sizeof(std::uint64_t)]) {
-        Posterior<Real>(params_, block_.get(), scratch());
+        Core(params_, block_.get(), scratch());
     }
 
     size_t dim() const override { return params_.dim; }
@@ -33,15 +35,38 @@ public:
         return *reinterpret_cast<const PosteriorCounters*>(block_.get());
     }
 
+    size_t state_bytes() const override { return Core::state_bytes(params_); }
+    size_t scratch_bytes() const override { return Core::scratch_bytes(params_); }
+
+    std::unique_ptr<AnyPosterior> copy() const override {
+        auto other = std::make_unique<Own>(params_);
+        std::memcpy(other->block_.get(), block_.get(), state_bytes());
+        return other;
+    }
+
+protected:
+    Core view() { return {params_, block_.get(), scratch(), typename Core::Adopt{}}; }
+    void* scratch() const { return thread_scratch(scratch_bytes()); }
+
+    PosteriorParams params_;
+    std::unique_ptr<std::uint64_t[]> block_;
+};
+
+template <class Real>
+class BoxedPosterior final : public BoxedAs<Posterior<Real>, BoxedPosterior<Real>> {
+    using Base = BoxedAs<Posterior<Real>, BoxedPosterior<Real>>;
+
+public:
+    using Base::Base;
+
     PosteriorState state() override {
-        auto posterior = view();
+        auto posterior = this->view();
         PosteriorState out;
         out.counters = posterior.counters();
-        const size_t n = posterior.size(), all = posterior.linear() + n, dim = params_.dim;
-        out.rows.resize(n * dim);
+        const size_t n = posterior.size(), all = posterior.linear() + n, dim = this->params_.dim;
         for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < dim; ++j) out.rows[s * dim + j] = double(posterior.feature(s, j));
-        for (size_t k = 0; k < params_.outputs; ++k)
+            for (size_t j = 0; j < dim; ++j) out.rows.push_back(double(posterior.feature(s, j)));
+        for (size_t k = 0; k < this->params_.outputs; ++k)
             out.coefficients.insert(out.coefficients.end(), posterior.mean(k), posterior.mean(k) + all);
         unpack(posterior.covariance(), all, out.covariance);
         unpack(posterior.inverse(), n, out.inverse);
@@ -49,32 +74,53 @@ public:
     }
 
     void set_state(const PosteriorState& in) override {
-        auto posterior = view();
+        auto posterior = this->view();
         posterior.counters() = in.counters;
-        const size_t n = in.counters.n, all = posterior.linear() + n, dim = params_.dim;
+        const size_t n = in.counters.n, all = posterior.linear() + n, dim = this->params_.dim;
         for (size_t s = 0; s < n; ++s)
             for (size_t j = 0; j < dim; ++j) posterior.feature(s, j) = static_cast<Real>(in.rows[s * dim + j]);
-        for (size_t k = 0; k < params_.outputs; ++k)
+        for (size_t k = 0; k < this->params_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) posterior.mean(k)[j] = static_cast<Real>(in.coefficients[k * all + j]);
         pack(in.covariance, all, posterior.covariance());
-        if (params_.keep_inverse) pack(in.inverse, n, posterior.inverse());
+        if (this->params_.keep_inverse) pack(in.inverse, n, posterior.inverse());
+    }
+};
+
+class BoxedHalved final : public BoxedAs<Halved, BoxedHalved> {
+public:
+    explicit BoxedHalved(const PosteriorParams& p) : BoxedAs(without_inverse(p)) {}
+
+    PosteriorState state() override {
+        auto halved = view();
+        PosteriorState out;
+        out.counters = halved.counters();
+        const size_t n = halved.size(), all = halved.linear() + n, dim = params_.dim;
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) out.rows.push_back(double(float_of(halved.feature(s, j))));
+        for (size_t k = 0; k < params_.outputs; ++k)
+            out.coefficients.insert(out.coefficients.end(), halved.mean(k), halved.mean(k) + all);
+        out.covariance.resize(all * all);
+        out.inverse.resize(n * n);
+        halved.matrices(out.covariance.data(), out.inverse.data());
+        return out;
     }
 
-    size_t state_bytes() const override { return Posterior<Real>::state_bytes(params_); }
-    size_t scratch_bytes() const override { return Posterior<Real>::scratch_bytes(params_); }
-
-    std::unique_ptr<AnyPosterior> copy() const override {
-        auto other = std::make_unique<BoxedPosterior>(params_);
-        std::memcpy(other->block_.get(), block_.get(), state_bytes());
-        return other;
+    void set_state(const PosteriorState& in) override {
+        auto halved = view();
+        halved.counters() = in.counters;
+        const size_t n = in.counters.n, all = halved.linear() + n, dim = params_.dim;
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < dim; ++j) halved.feature(s, j) = half_of(static_cast<float>(in.rows[s * dim + j]));
+        for (size_t k = 0; k < params_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) halved.mean(k)[j] = static_cast<float>(in.coefficients[k * all + j]);
+        halved.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
     }
 
 private:
-    Posterior<Real> view() { return {params_, block_.get(), scratch(), typename Posterior<Real>::Adopt{}}; }
-    void* scratch() const { return thread_scratch(scratch_bytes()); }
-
-    PosteriorParams params_;
-    std::unique_ptr<std::uint64_t[]> block_;
+    static PosteriorParams without_inverse(PosteriorParams p) {
+        p.keep_inverse = false;
+        return p;
+    }
 };
 
 class BoxedLogistic final : public AnyLogistic {
@@ -106,9 +152,12 @@ private:
     std::vector<double> block_;
 };
 
-inline std::unique_ptr<AnyPosterior> make_posterior(const PosteriorParams& p, bool single_precision) {
-    if (single_precision) return std::make_unique<BoxedPosterior<float>>(p);
-    return std::make_unique<BoxedPosterior<double>>(p);
+inline std::unique_ptr<AnyPosterior> make_posterior(const PosteriorParams& p, Precision precision) {
+    switch (precision) {
+        case Precision::half: return std::make_unique<BoxedHalved>(p);
+        case Precision::single: return std::make_unique<BoxedPosterior<float>>(p);
+        default: return std::make_unique<BoxedPosterior<double>>(p);
+    }
 }
 
 inline std::unique_ptr<AnyLogistic> make_logistic(const LogisticParams& p) {

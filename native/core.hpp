@@ -3,6 +3,8 @@
 #pragma once
 
 #include "fixed_share.hpp"
+#include "gaussian_map.hpp"
+#include "halved.hpp"
 #include "hedge.hpp"
 #include "learner.hpp"
 #include "moments.hpp"
@@ -10,3 +12,4 @@
 #include "posterior.hpp"
 #include "recovery.hpp"
 #include "scaler.hpp"
+#include "whitening.hpp"

@@ -48,6 +48,9 @@ public:
     virtual std::unique_ptr<AnyLearner> copy() const = 0;
 };
 
+// What a posterior is kept in. Halves are computed with in single precision.
+enum class Precision { half, single, full };
+
 // Everything a posterior keeps, in double precision and with full matrices.
 struct PosteriorState {
     PosteriorCounters counters;
@@ -73,8 +76,10 @@ public:
 // One compiled variant of the core.
 struct Variant {
     std::unique_ptr<AnyLearner> (*learner)(const LearnerParams&, bool single_precision);
-    std::unique_ptr<AnyPosterior> (*posterior)(const PosteriorParams&, bool single_precision);
+    std::unique_ptr<AnyPosterior> (*posterior)(const PosteriorParams&, Precision);
     std::unique_ptr<AnyLogistic> (*logistic)(const LogisticParams&);
+    void (*map)(const MapKnown&, double* matrix, double* center);
+    void (*whitening)(const double* covariance, std::size_t dim, double rows, double least_spread, double* out);
 };
 
 extern const Variant base_variant, wide_variant;

@@ -1,6 +1,7 @@
 // Running mean and covariance of rows, and the affine map that is made from them.
 #pragma once
 
+#include "half.hpp"
 #include "numerics.hpp"
 
 namespace sf2el {
@@ -87,6 +88,7 @@ public:
     double* center() { return center_; }
     double* offset() { return offset_; }
     Real* matrix() { return matrix_; }
+    void assign(size_t j, size_t i, double value) { matrix_[j * from_ + i] = Real(value); }
 
 private:
     size_t from_, to_;

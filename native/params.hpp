@@ -1,6 +1,7 @@
 // What a learner is told. Plain data, shared by every compiled variant of the core.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace sf2el {
@@ -106,6 +107,21 @@ struct LogisticParams {
 struct Outcome {
     double score;
     double risk;
+};
+
+// What a map rests on: full matrices by rows, new features before old ones.
+struct MapKnown {
+    std::size_t from = 1, to = 1;  // new features, old features
+    double rows = 0.0;             // of the overlap
+    const double* mean = nullptr;
+    const double* covariance = nullptr;
+    const double* old_covariance = nullptr;  // null: not known
+    // What the new space has shown by itself, in `later` rows more; null: no more than the overlap.
+    const double* new_mean = nullptr;
+    const double* new_deviation = nullptr;
+    const double* new_covariance = nullptr;
+    double later = 0.0;
+    double divisor = 1.0;  // of the old features
 };
 
 }  // namespace sf2el

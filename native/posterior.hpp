@@ -107,6 +107,20 @@ public:
     Real* mean(size_t k) { return mean_ + k * stride_; }
     Real* covariance() { return covariance_; }
 
+    // Rows are meant to be scaled (a few units at most), labels standardised: beyond these they are clipped.
+    static constexpr double most_feature = 1e3, most_number = 1e6;
+
+    static double limit(double value, double most) {
+        value = value < most ? value : most;
+        return value > -most ? value : -most;
+    }
+
+    // What a score of this variance is divided by, so that its sigmoid is a probability.
+    static double softening(double v) {
+        constexpr double pi_over_eight = 0.39269908169872414;
+        return std::sqrt(1.0 + pi_over_eight * (v > least_variance ? v : least_variance));
+    }
+
     // Q; where it is not kept, it is good until the scratch is used again.
     Real* inverse() {
         ready();
@@ -114,19 +128,12 @@ public:
     }
 
 private:
-    // Rows are meant to be scaled (a few units at most), labels standardised: beyond these they are clipped.
-    static constexpr double most_feature = 1e3, most_number = 1e6;
     static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
                             step_back = 0.05, least_tie = 1e-2;
     static constexpr std::uint64_t removals_between_refreshes = 16;
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
     static size_t inverse_reals(const PosteriorParams& p) { return packed_size(slots(p)); }
-
-    static double limit(double value, double most) {
-        value = value < most ? value : most;
-        return value > -most ? value : -most;
-    }
 
     // ---- predicting
 
@@ -150,16 +157,10 @@ private:
 
     void score(double shrunk, double* scores) {
         const size_t n = linear_ + c_->n;
-        double soften = 1.0;
-        if (is_classification(p_.task)) {
-            constexpr double pi_over_eight = 0.39269908169872414;
-            double v = prior() + shrunk;
-            v = v > least_variance ? v : least_variance;
-            soften = std::sqrt(1.0 + pi_over_eight * v);
-        }
+        const double by = is_classification(p_.task) ? softening(prior() + shrunk) : 1.0;
         for (size_t k = 0; k < p_.outputs; ++k) {
             m_[k] = limit(double(dot(mean(k), psi_, n)), double(Limits<Real>::huge));
-            scores[k] = m_[k] / soften;
+            scores[k] = m_[k] / by;
         }
     }
 

@@ -1,7 +1,8 @@
+#include "boxed_maps.hpp"
 #include "boxed_posterior.hpp"
 
 namespace sf2el {
 
-const Variant base_variant{&make_boxed, &make_posterior, &make_logistic};
+const Variant base_variant{&make_boxed, &make_posterior, &make_logistic, &solve_map, &solve_whitening};
 
 }  // namespace sf2el

@@ -1,8 +1,9 @@
 #define SF2EL_VARIANT wide
+#include "boxed_maps.hpp"
 #include "boxed_posterior.hpp"
 
 namespace sf2el {
 
-const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic};
+const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic, &solve_map, &solve_whitening};
 
 }  // namespace sf2el

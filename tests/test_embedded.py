@@ -114,19 +114,25 @@ def read_by(program: Path, path: Path, lines: list[str]) -> list[list[float]]:
     return [[float(value) for value in line.split(",")] for line in done.stdout.splitlines()]
 
 
+def wide_rows(count: int) -> list[tuple[dict[str, float], int]]:
+    X = np.random.default_rng(3).normal(size=(count, 15))
+    return [({f"a{j}": float(x) for j, x in enumerate(row)}, int(row[0] > 0.0)) for row in X]
+
+
 SAVED = {
-    "bank": (lambda: SF2EL(budget="16KiB"), 45, 2),
-    "bank, swapped": (lambda: SF2EL(budget="16KiB"), 94, 2),
-    "bank, all of it": (lambda: SF2EL(budget="64KiB"), 94, 2),
-    "bank, in doubt": (lambda: SF2EL(budget="6KiB"), 77, 2),
-    "bank, no room": (lambda: SF2EL(budget=720), 90, 2),
-    "bank, forgets": (lambda: SF2EL(budget="16KiB", forget=0.01), 100, 2),
-    "bank, three labels": (lambda: SF2EL(budget="16KiB"), 100, 3),
-    "paper": (lambda: paper(budget="4KiB"), 45, 2),
-    "paper, swapped": (lambda: paper(budget="4KiB"), 90, 2),
-    "paper, matrices": (lambda: paper(budget="64KiB"), 90, 2),
-    "paper, fixed": (lambda: SF2EL.paper(buffer_size=20, label_rate=0.3), 90, 2),
-    "paper, sum": (lambda: SF2EL.paper(buffer_size=9, kernel=RBF(0.5) + Linear(), eta=0.1), 90, 2),
+    "bank": (lambda: SF2EL(budget="16KiB"), rows(2)[:45], 2),
+    "bank, swapped": (lambda: SF2EL(budget="16KiB"), rows(2)[:94], 2),
+    "bank, all of it": (lambda: SF2EL(budget="64KiB"), rows(2)[:94], 2),
+    "bank, in doubt": (lambda: SF2EL(budget="6KiB"), rows(2)[:77], 2),
+    "bank, halves": (lambda: SF2EL(budget="3KiB"), rows(2)[:94], 2),
+    "bank, no room": (lambda: SF2EL(budget=1_100), wide_rows(60), 2),
+    "bank, forgets": (lambda: SF2EL(budget="16KiB", forget=0.01), rows(2)[:100], 2),
+    "bank, three labels": (lambda: SF2EL(budget="16KiB"), rows(3)[:100], 3),
+    "paper": (lambda: paper(budget="4KiB"), rows(2)[:45], 2),
+    "paper, swapped": (lambda: paper(budget="4KiB"), rows(2)[:90], 2),
+    "paper, matrices": (lambda: paper(budget="64KiB"), rows(2)[:90], 2),
+    "paper, fixed": (lambda: SF2EL.paper(buffer_size=20, label_rate=0.3), rows(2)[:90], 2),
+    "paper, sum": (lambda: SF2EL.paper(buffer_size=9, kernel=RBF(0.5) + Linear(), eta=0.1), rows(2)[:90], 2),
 }
 
 
@@ -134,9 +140,9 @@ SAVED = {
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path, monkeypatch):
     monkeypatch.setenv("SF2EL_BACKEND", "native")
-    make, count, kinds = SAVED[name]
+    make, stream, kinds = SAVED[name]
     model = make()
-    for x, y in rows(kinds)[:count]:
+    for x, y in stream:
         model.learn_one(x, y)
     path = tmp_path / "model.safetensors"
     model.save(path)
@@ -165,12 +171,16 @@ def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path
 
 def test_the_reader_is_tried_on_every_kind_of_expert():
     names: set[str] = set()
-    for name in ("bank", "bank, all of it", "bank, no room"):
-        make, count, kinds = SAVED[name]
+    precisions, brief = set(), set()
+    for name in ("bank, swapped", "bank, all of it", "bank, halves", "bank, no room"):
+        make, stream, _ = SAVED[name]
         model = make()
-        for x, y in rows(kinds)[:count]:
+        for x, y in stream:
             model.learn_one(x, y)
         names |= set(model._stage.names())
+        precisions |= {getattr(seat, "precision", None) for seat in model._stage.current.seats}
+        brief |= {model._stage.psi.brief} if model._stage.psi is not None else set()
+    assert {"float32", "float16"} < precisions and brief == {True, False}
     kinds_of_experts = {name.split()[-1] for name in names}
     assert kinds_of_experts == {"rbf", "linear", "paper", "logistic"}
     assert {"recovered paper", "current paper"} < names

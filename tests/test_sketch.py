@@ -1,4 +1,4 @@
-"""The sketch of rows: exact while they are few, and never wrong about a feature's own variance."""
+"""The sketch of rows: all but digits while they are few, and never wrong about a feature's own variance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from sf2el import SF2EL
 from sf2el.maps import JointMap
-from sf2el.sketch import ROOM, Sketch, sketch_bytes
+from sf2el.persist import opened
+from sf2el.persist_parts import Reader
+from sf2el.sketch import ROOM, Sketch, sketch_bytes, unit_deviations
 
 
 def rows_of(count, dim, seed=0):
@@ -31,21 +33,22 @@ def relative(a, b):
 
 
 @pytest.mark.parametrize("count", [1, 2, ROOM, ROOM + 1])
-def test_few_rows_are_exact(count):
+def test_few_rows_lose_nothing_but_digits(count):
     rows = rows_of(count, 20)
     sketch = sketched(rows)
     assert sketch.count == count and np.allclose(sketch.mean, rows.mean(axis=0))
     if count == 1:
         assert not sketch.matrix().any()
     else:
-        assert relative(sketch.matrix(), np.cov(rows.T, bias=True)) < 1e-5
+        # Two numbers of float16, each within a half of a thousandth.
+        assert relative(sketch.matrix(), np.cov(rows.T, bias=True)) < 1e-3
 
 
 def test_the_strongest_directions_of_many_rows_are_kept():
     """More rows than there is room for, of three directions and little noise: the covariance still holds."""
     rows = rows_of(300, 20)
     noise = 1e-2 * rows.std(axis=0) * np.random.default_rng(1).normal(size=rows.shape)
-    assert relative(sketched(rows + noise).matrix(), np.cov((rows + noise).T, bias=True)) < 1e-3
+    assert relative(sketched(rows + noise).matrix(), np.cov((rows + noise).T, bias=True)) < 1e-2
 
 
 @settings(max_examples=30, deadline=None)
@@ -54,7 +57,7 @@ def test_variances_are_exact_and_the_rest_is_a_covariance(count, dim, seed):
     rows = np.random.default_rng(seed).normal(size=(count, dim))
     matrix = sketched(rows).matrix()
     assert np.allclose(np.diagonal(matrix), rows.var(axis=0), rtol=1e-4, atol=1e-7)
-    assert np.linalg.eigvalsh(matrix).min() > -1e-6
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12  # whatever was rounded
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 200])
@@ -86,7 +89,7 @@ def test_a_state_goes_on_alike_and_a_wrong_one_is_refused():
     sketch.observe_many(rows)
     twin.observe_many(rows)
     assert np.array_equal(sketch.state(), twin.state())
-    assert sketch.nbytes == sketch_bytes(6) == 16 * 7 + 4 * 6 * ROOM
+    assert sketch.nbytes == sketch_bytes(6) == 16 * 7 + 2 * 6 * ROOM
     for place, value in ((1, ROOM + 1), (1, 0.5), (1, -1), (0, 1)):
         state = sketch.state()
         state[place] = value
@@ -96,6 +99,20 @@ def test_a_state_goes_on_alike_and_a_wrong_one_is_refused():
     state[2 + 6] = -1.0
     with pytest.raises(ValueError, match="negative"):
         twin.set_state(state)
+    state = sketch.state()
+    state[-1] = 3.0
+    with pytest.raises(ValueError, match="longer than its features vary"):
+        twin.set_state(state)
+
+
+def test_a_row_is_rounded_once():
+    """As long as rows are kept as they are: the first is kept no worse after twelve more than after one."""
+    rows = rows_of(ROOM + 1, 20)
+    rounded = 2.0**-11  # half of the last place of float16, relative
+    for count in range(2, ROOM + 2):
+        sketch = sketched(rows[:count])
+        second = (rows[1] - rows[0]) / np.sqrt(2.0)
+        assert np.allclose(sketch._kept()[0], second, rtol=1.01 * rounded, atol=0.0)
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-20, 1e20, 1e90])
@@ -103,7 +120,7 @@ def test_the_scale_of_a_feature_does_not_matter(scale):
     rows = np.random.default_rng(0).normal(size=(50, 8)) @ np.random.default_rng(1).normal(size=(8, 8))
     units = np.where(np.arange(8) % 2, scale, 1.0)
     plain, scaled = sketched(rows).matrix(), sketched(rows * units).matrix()
-    assert np.allclose(scaled / np.outer(units, units), plain, rtol=1e-3, atol=1e-6)
+    assert relative(scaled / np.outer(units, units), plain) < 1e-2
 
 
 @pytest.mark.parametrize("budget", ["14KiB", "40KiB"])
@@ -133,16 +150,36 @@ def test_a_map_from_a_sketch_is_the_map_from_all_statistics(be):
     X = rng.normal(size=(10, 30)) / np.sqrt(30)
     Z = X @ rng.normal(size=(30, 20))
     maps = [JointMap(20, 30, np.sqrt(30), "float64", None) for _ in range(2)]
-    assert maps[0].thinner and not JointMap(2, 3, 1.0, "float64", None).thinner
-    maps[1].thin()
-    assert not maps[1].thinner and maps[1].nbytes < maps[0].nbytes
+    narrow = JointMap(2, 3, 1.0, "float64", None)
+    for psi in (maps[1], narrow):
+        assert psi.thinner
+        psi.thin()
+        assert not psi.thinner and psi.brief
+    assert maps[1].nbytes < maps[0].nbytes and not isinstance(narrow.joint, Sketch)
     space = type("Space", (), {"moments": None, "scaler": None, "dim": 20})()
     for psi in maps:
         psi.observe(Z, X)
         psi.solve(space, space)
-    assert np.abs(maps[0].recover(Z) - maps[1].recover(Z)).max() < 1e-4
+    assert np.abs(maps[0].recover(Z) - maps[1].recover(Z)).max() < 0.05 * X.std()
     twin = maps[1].clone()
     assert isinstance(twin.joint, Sketch) and np.array_equal(twin.recover(Z), maps[1].recover(Z))
+
+
+@pytest.mark.parametrize("count", [8, 30])
+def test_a_file_of_float32_directions_is_read(count):
+    """Earlier versions kept them so, in units of the deviations."""
+    dim = 20
+    sketch = sketched(rows_of(count, dim))
+    state = sketch.state()
+    squares, directions = state[2 + dim : 2 + 2 * dim], state[2 + 2 * dim :].reshape(ROOM, dim)
+    earlier = (directions / unit_deviations(sketch.count, squares)).astype(np.float32)
+    tensors = {"map.sketch": state[: 2 + 2 * dim], "map.sketch.directions": earlier.ravel()}
+    twin = Sketch(dim)
+    twin.set_state(Reader(tensors, 10_000).sketch("map.sketch", dim))
+    assert relative(twin.matrix(), sketch.matrix()) < 1e-3
+    tensors["map.sketch.directions"] = earlier.ravel().astype(np.float64)
+    with pytest.raises(ValueError, match="another size or type"):
+        Reader(tensors, 10_000).sketch("map.sketch", dim)
 
 
 def test_a_model_with_a_sketch_is_saved_and_goes_on_alike():
@@ -155,6 +192,7 @@ def test_a_model_with_a_sketch_is_saved_and_goes_on_alike():
     model.learn_many(X[:100], labels[:100], features=old)
     model.learn_many(both[100:108], labels[100:108], features=[*old, *new])
     assert isinstance(model._stage.overlap.joint, Sketch)
+    assert opened(model.to_bytes())[1]["overlap.sketch.directions"].dtype == np.float16
     for stop in (112, 130):
         twin = SF2EL.from_bytes(model.to_bytes())
         assert len(model.to_bytes()) < 16 * 1024 + 3 * 1024

@@ -80,6 +80,15 @@ def newcomer_room(budget: int) -> int:
     return max(budget // 32, min(budget // 32 + 64, 512))
 
 
+def waiting_room(budget: int) -> int:
+    """Return the bytes that newcomers may have where many come at once, for which experts give way.
+
+    >>> waiting_room(4096), waiting_room(65536)
+    (704, 10240)
+    """
+    return newcomer_room(budget) + budget // 8
+
+
 def pending_bytes(widths: Iterable[int]) -> int:
     """Return the bytes of rows of so many values, each with a label and a weight."""
     return sum(8 * (width + 2) for width in widths)

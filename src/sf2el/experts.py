@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sf2el import _core
 from sf2el.learner_seat import LearnerSeat
 from sf2el.plan import Shape
-from sf2el.posterior import LogisticSettings, PosteriorSettings, logistic_bytes, posterior_bytes
+from sf2el.posterior import Form, LogisticSettings, PosteriorSettings, logistic_bytes, posterior_bytes
 from sf2el.settings import LEAST_BUFFER
 
 Floats = npt.NDArray[np.float64]
@@ -71,26 +71,34 @@ class PosteriorSeat:
         """Whether it has radial functions."""
         return self.settings.gamma > 0.0
 
-    def bytes_of(self, size: int, lean: bool) -> int:
-        """Return the bytes it would keep with so many radial functions; lean: no matrix it can compute."""
+    def bytes_of(self, size: int, form: Form) -> int:
+        """Return the bytes it would keep in this form with so many radial functions."""
         size = size if self.kernel else 0
         turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
+        kept = form is Form.FULL
         return turn + posterior_bytes(
-            self.dim, size, self.settings.outputs, self.precision, keep_inverse=not lean
+            self.dim, size, self.settings.outputs, self._precision_of(form), keep_inverse=kept
         )
+
+    def _precision_of(self, form: Form) -> str:
+        if form is Form.HALF:
+            return "float16"
+        return "float32" if self.precision == "float16" else self.precision
 
     @property
     def nbytes(self) -> int:
         """Bytes that the expert keeps."""
         return int(self.core.nbytes)
 
-    def refit(self, size: int, lean: bool) -> float:
-        """Take room for so many radial functions; return how far the function moved for want of it."""
-        if not self.kernel or (size, lean) == (self.settings.size, not self.settings.keep_inverse):
+    def refit(self, size: int, form: Form) -> float:
+        """Take this form, with room for so many radial functions; return how far the function moved."""
+        size, precision = size if self.kernel else 0, self._precision_of(form)
+        settings = replace(self.settings, size=size, keep_inverse=form is Form.FULL or not self.kernel)
+        if (settings, precision) == (self.settings, self.precision):
             return 0.0
         state = self.posterior.state()
         moved = _shrink(state, self.dim + 1, size)
-        self.settings = one_of(replace(self.settings, size=size, keep_inverse=not lean))
+        self.settings, self.precision = one_of(settings), precision
         self._adopt(state)
         return moved
 
@@ -179,16 +187,17 @@ class PaperSeat(LearnerSeat):
 
     MOST_ROWS = 30
 
-    def bytes_of(self, size: int, lean: bool) -> int:
+    def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it would keep beside experts of so many radial functions."""
-        return self._of(size, lean).nbytes(self.dim)
+        return self._of(size, form).nbytes(self.dim)
 
-    def _of(self, size: int, lean: bool) -> Shape:
-        return _reshaped(self.shape, max(LEAST_BUFFER, min(size, self.MOST_ROWS)), lean)
+    def _of(self, size: int, form: Form) -> Shape:
+        rows = max(LEAST_BUFFER, min(size, self.MOST_ROWS))
+        return _reshaped(self.shape, rows, form is not Form.FULL)
 
-    def refit(self, size: int, lean: bool) -> float:  # type: ignore[override]
+    def refit(self, size: int, form: Form) -> float:  # type: ignore[override]
         """Take room for as many rows as others have radial functions."""
-        return super().refit(self._of(size, lean))
+        return super().refit(self._of(size, form))
 
     def start_from(self, log_odds: list[float]) -> None:
         """Begin at 0: it has no constant."""
@@ -212,7 +221,7 @@ class LogisticSeat:
     def _new(self) -> Any:
         return _core.backend(self.backend).OnlineLogistic(self.settings, self.dim)
 
-    def bytes_of(self, size: int, lean: bool) -> int:
+    def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it keeps, whatever the size of others."""
         return logistic_bytes(self.dim, self.settings.outputs)
 
@@ -221,7 +230,7 @@ class LogisticSeat:
         """Bytes that the expert keeps."""
         return int(self.core.nbytes)
 
-    def refit(self, size: int, lean: bool) -> float:
+    def refit(self, size: int, form: Form) -> float:
         """Do nothing: it has no size."""
         return 0.0
 

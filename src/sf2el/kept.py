@@ -19,6 +19,7 @@ from sf2el.budget import (
     parse_budget,
     pending_bytes,
     scaler_bytes,
+    waiting_room,
     wrapper_bytes,
 )
 from sf2el.events import EventLog, Events, Happened
@@ -34,6 +35,10 @@ Observed = Mapping[Hashable, float]
 
 VERY_MANY = 1000
 """Features of which the least budget is not worked out: that takes time and room by their square."""
+
+
+RESIZED = frozenset({events.BASIS, events.MOVED, *range(events.BUFFERS, events.MOVED)})
+"""Events that tell of no more than the size of experts."""
 
 
 @contextmanager
@@ -117,11 +122,14 @@ class KeptModel:
         raise NotImplementedError
 
     @too_much_refused()
-    def _fitted(self, stage: Stage, budget: int | None = None, *, growing: bool = False) -> Told:
+    def _fitted(
+        self, stage: Stage, budget: int | None = None, *, newcomers: int = 0, growing: bool = False
+    ) -> Told:
+        """Fit a stage to the budget, beside newcomers of so many bytes where those are more than usual."""
         budget = self._budget if budget is None else budget
         if budget is None:
             return []
-        told = self._recipe.fit(stage, budget, self._own_bytes(budget), growing=growing)
+        told = self._recipe.fit(stage, budget, self._own_bytes(budget, newcomers), growing=growing)
         stage.arrange()
         return told
 
@@ -150,6 +158,74 @@ class KeptModel:
     def _newcomer_bytes(self) -> int:
         marked = 0 if self._tracker is None else self._tracker.marked_bytes()
         return marked + pending_bytes([len(row.observed) for row in self._pending])
+
+    # -- rows that wait
+
+    def _wait(self, rows: Sequence[Pending]) -> Told:
+        """Let rows wait for their new features to open a space; return which experts gave way to them.
+
+        Only features still known are kept, which are those a file has names for. A row that has no new ones
+        stays as a blank, since a change is told by how many rows ago it began.
+        """
+        assert self._tracker is not None
+        marks = self._tracker.marks
+        if not marks:
+            self._pending = []
+            return []
+        known = set(self._tracker.known())
+        self._pending = [row.of(() if marks.keys().isdisjoint(row.observed) else known) for row in rows]
+        return self._house_rows()
+
+    def _house_rows(self) -> Told:
+        """Give the rows that wait their room: bytes that are free, then those of experts that give way.
+
+        A map rests on every row that had both spaces, and where there are ten of them two matter more than
+        some radial functions. Where the experts cannot give way, the oldest rows leave.
+        """
+        while self._pending and self._crowded():
+            self._pending = self._pending[1:]
+        told = self._refitted(self._newcomer_bytes()) if self._overfull() else []
+        while self._pending and (self._overfull() or self._crowded()):
+            self._pending = self._pending[1:]
+        return told
+
+    def _borrows(self) -> bool:
+        """Whether newcomers have more than the room that is always kept for them."""
+        return self._budget is not None and self._newcomer_bytes() > newcomer_room(self._budget)
+
+    def _crowded(self) -> bool:
+        """Whether newcomers have more than they may; that is more where a row may be the first of a space."""
+        if self._budget is None or self._tracker is None or not self._borrows():
+            return False
+        if self._tracker.upcoming is not None:  # only where a space opens are rows gone through again
+            return True
+        many = any(self._tracker.brings_many(row.observed) for row in self._pending)
+        return not many or self._newcomer_bytes() > waiting_room(self._budget)
+
+    def _overfull(self) -> bool:
+        """Whether rows that wait take bytes that the stage has."""
+        if self._budget is None or self._stage is None or not self._borrows():
+            return False
+        left = self._budget - self._own_bytes(self._budget, self._newcomer_bytes())
+        return sum(self._stage.nbytes().values()) > left
+
+    def _refitted(self, newcomers: int = 0) -> Told:
+        """Go on with a stage fitted anew beside newcomers of so many bytes, unless it would lose too much.
+
+        In the first space only what would go anyway if a second opened: some experts. Later none, since the
+        vanished space goes before them when another opens.
+        """
+        assert self._stage is not None
+        try:
+            stage = self._stage.clone()
+            told = self._fitted(stage, newcomers=newcomers, growing=True)
+        except (ValueError, MemoryError):
+            return []
+        bearable = events.DETAILS if stage.past is None else RESIZED
+        if any(one.kind not in bearable for one in told):
+            return []
+        self._stage, self._refit_at = stage, stage.refit_at(self._rows_seen)
+        return told
 
     # -- memory
 
@@ -184,10 +260,9 @@ class KeptModel:
             follow(self._tracker, stage)
             self._refit_at = stage.refit_at(self._rows_seen)
             self._tracker.room = newcomer_room(size)
-            while self._pending and self._newcomer_bytes() > self._tracker.room:
-                self._pending = self._pending[1:]
-            while self._newcomer_bytes() > self._tracker.room:
+            while self._tracker.marked_bytes() > self._tracker.room:
                 self._tracker.marks.popitem()
+            told += self._wait(self._pending)
         self._record([Happened(events.NEW_BUDGET, size), *told])
 
     def memory_usage(self, *, detail: bool = False) -> int | MemoryParts:
@@ -209,9 +284,9 @@ class KeptModel:
         parts = {"learners": 0, "maps": 0, "scalers": 0, "weights": 0, "names": 0}
         if self._stage is not None:
             parts |= self._stage.nbytes()
-        room = self._newcomer_bytes() if self._budget is None else newcomer_room(self._budget)
+        room = 0 if self._budget is None else newcomer_room(self._budget)
         parts |= {
-            "newcomers": room,
+            "newcomers": max(room, self._newcomer_bytes()),
             "events": self._events.nbytes,
             "labels": self._label_bytes(),
             "counters": MODEL_BYTES,
@@ -237,10 +312,10 @@ class KeptModel:
         scratch = 0 if self._stage is None else self._stage.scratch_nbytes()
         return {"scratch": scratch, "wrapper": wrapper_bytes(self)}
 
-    def _own_bytes(self, budget: int) -> int:
-        """Return the bytes of a budget that are not the stage's."""
+    def _own_bytes(self, budget: int, newcomers: int = 0) -> int:
+        """Return the bytes of a budget that are not the stage's, with newcomers of so many bytes."""
         kept = events.EVENT_BYTES * events_kept(budget)
-        return kept + self._label_bytes() + MODEL_BYTES + newcomer_room(budget)
+        return kept + self._label_bytes() + MODEL_BYTES + max(newcomers, newcomer_room(budget))
 
     # -- saving
 

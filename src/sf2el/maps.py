@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.gaussian_map import Known, Shown, gaussian_map
 from sf2el.posterior import moments_bytes
 from sf2el.sketch import Sketch, sketch_bytes
 from sf2el.space import Space
@@ -100,13 +100,14 @@ class JointMap:
         self._made = (old_divisor, precision, backend)
         self.joint: Any = _core.backend(backend).Moments(new_dim + old_dim, precision)
         self.affine: Any = None  # until it is solved
+        self.brief = False  # whether the map itself is kept in 16 bits a number
         self._rows = 0
 
     def open(self) -> None:
         """Make room for the map itself."""
         divisor, precision, backend = self._made
-        core = _core.backend(backend)
-        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, precision)
+        core, kept = _core.backend(backend), "bfloat16" if self.brief else precision
+        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, kept)
 
     @property
     def part(self) -> Any:
@@ -161,26 +162,27 @@ class JointMap:
         known = Known(
             rows=self._rows,
             new_dim=self.new_dim,
-            mean=np.array(self.joint.mean),
-            covariance=np.array(self.joint.matrix()),
-            old=None if old.moments is None else correlation(np.array(old.moments.matrix())),
+            mean=self.joint.mean,
+            covariance=self.joint.matrix(),
+            old=None if old.moments is None else old.moments.matrix(),
             new=self._shown(new),
         )
-        matrix, center = gaussian_map(known, self._made[0])
+        divisor, _, backend = self._made
+        matrix, center = gaussian_map(known, divisor, backend)
         if self.affine is None:
             self.open()
-        self.affine.set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+        self.affine.set(matrix, center)
 
     def _shown(self, new: Space) -> Shown | None:
         """Return what the new space has shown of the features that the map takes."""
         if new.moments is None or new.scaler is None:
             return None
-        mean, spread, count = np.asarray(new.scaler.state()).reshape(3, new.dim)[:, : self.new_dim]
-        later = float(np.min(count)) - self._rows
+        mean, spread, count = new.scaler.state().reshape(3, new.dim)[:, : self.new_dim]
+        later = float(count.min()) - self._rows
         if not later > 0.0:
             return None
-        together = np.array(new.moments.matrix())[: self.new_dim, : self.new_dim]
-        return Shown(mean, np.sqrt(spread / count), correlation(together), later)
+        together = new.moments.matrix()[: self.new_dim, : self.new_dim]
+        return Shown(mean, np.sqrt(spread / count), np.ascontiguousarray(together), later)
 
     def settle(self) -> None:
         """Drop the statistics: no more rows will come."""
@@ -188,14 +190,29 @@ class JointMap:
 
     @property
     def thinner(self) -> bool:
+        """Whether ``thin`` would leave fewer bytes."""
+        return not self.brief or self._sketches
+
+    @property
+    def _sketches(self) -> bool:
         """Whether a sketch of the statistics would take fewer bytes."""
         if self.joint is None or isinstance(self.joint, Sketch):
             return False
         return sketch_bytes(self.new_dim + self.old_dim) < int(self.joint.nbytes)
 
-    def thin(self) -> None:
+    def sketch(self) -> None:
         """Keep a sketch of the statistics in their place."""
         self.joint = Sketch.of(self.joint)
+
+    def thin(self) -> None:
+        """Keep the map in 16 bits a number, and in place of the statistics a sketch if that is smaller."""
+        if self._sketches:
+            self.sketch()
+        self.brief = True
+        if self.affine is not None:
+            matrix, center = self.affine.matrix, self.affine.center
+            self.open()
+            self.affine.set(matrix, center)
 
     def reopen(self) -> None:
         """More rows will come, and the map itself is not needed meanwhile."""
@@ -204,8 +221,9 @@ class JointMap:
     def clone(self) -> JointMap:
         """Return a map that goes its own way from here."""
         twin = JointMap(self.new_dim, self.old_dim, *self._made)
+        twin.brief = self.brief
         if isinstance(self.joint, Sketch):
-            twin.thin()
+            twin.sketch()
         joint = None if self.joint is None else self.joint.state()
         matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)
         twin.take(self._rows, joint, matrix, center)

@@ -291,7 +291,7 @@ class SF2EL(StreamModel):
         self._stage, self._refit_at = stage, stage.refit_at(self._rows_seen)
         if stage.past is None and self._tracker is not None:
             self._tracker.forget_past()
-        self._record([Happened(events.NEW_CLASS, len(labels.seen)), *told])
+        self._record([Happened(events.NEW_CLASS, len(labels.seen)), *told, *self._house_rows()])
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit, in one call.

@@ -158,6 +158,8 @@ def _model_in(
     model._settled = model._tracker.upcoming is None and model._tracker.quiet() > 0
     _pending_in(model, content["pending"], reader)
     if budget is not None:
+        if model._crowded():
+            raise ValueError("more waits in it than it has room for")
         if older:
             _roomier(model, stage)
             budget = model._budget

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.halves import from_front_halves, front_halves
 from sf2el.maps import JointMap
 from sf2el.persist_checks import whole
 from sf2el.persist_seats import SEATS
 from sf2el.recipe import Recipe
 from sf2el.rows import Names
-from sf2el.sketch import ROOM, Sketch
+from sf2el.sketch import ROOM, Sketch, unit_deviations
 from sf2el.space import Seat, Space
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -49,14 +50,16 @@ class Writer:
         if psi.affine is not None:
             matrix = np.asarray(psi.affine.matrix)
             self.tensors[key] = np.concatenate([psi.affine.center, matrix[:, -1]])
-            self.tensors[f"{key}.matrix"] = np.ascontiguousarray(matrix[:, :-1], dtype=psi.precision)
+            linear = np.ascontiguousarray(matrix[:, :-1])
+            kept = front_halves(linear) if psi.brief else linear.astype(psi.precision)
+            self.tensors[f"{key}.matrix"] = kept
         if isinstance(psi.joint, Sketch):
             dim, state = psi.new_dim + psi.old_dim, psi.joint.state()
             self.tensors[f"{key}.sketch"] = state[: 2 + 2 * dim].copy()
-            self.tensors[f"{key}.sketch.directions"] = state[2 + 2 * dim :].astype(np.float32)
+            self.tensors[f"{key}.sketch.directions"] = state[2 + 2 * dim :].astype(np.float16)
         elif not psi.settled:
             self.moments(f"{key}.joint", psi.joint, psi.new_dim + psi.old_dim, psi.precision)
-        return {"new_dim": psi.new_dim, "rows": psi.rows}
+        return {"new_dim": psi.new_dim, "rows": psi.rows} | ({"brief": True} if psi.brief else {})
 
     def seat(self, key: str, seat: Seat) -> Content:
         """Write an expert."""
@@ -100,19 +103,28 @@ class Reader:
             psi.set_state(self.array(key, np.shape(psi.state())))
             return psi
         joint = matrix = center = None
+        psi.brief = "brief" in content
         if f"{key}.joint" in self.tensors:
             joint = self.moments(f"{key}.joint", new_dim + old.dim, psi.precision)
         elif f"{key}.sketch" in self.tensors:
-            psi.thin()
+            psi.sketch()
             joint = self.sketch(f"{key}.sketch", new_dim + old.dim)
         if key in self.tensors:
             center, offset = np.split(self.array(key, (new_dim + old.dim,)), [new_dim])
-            linear = self.array(f"{key}.matrix", (old.dim, new_dim), psi.precision)
+            linear = self._linear_map(f"{key}.matrix", (old.dim, new_dim), psi)
             matrix = np.column_stack([linear.astype(np.float64), offset])
         if (key == "psi") != (matrix is not None) or (key == "overlap" and joint is None):
             raise ValueError("a map has not what it needs")
         psi.take(whole(content["rows"]), joint, matrix, center)
         return psi
+
+    def _linear_map(self, key: str, shape: tuple[int, int], psi: JointMap) -> npt.NDArray[Any]:
+        if not psi.brief:
+            return self.array(key, shape, psi.precision)
+        linear = from_front_halves(self.array(key, shape, np.uint16))
+        if not np.all(np.isfinite(linear)):
+            raise ValueError("a number in it is not finite")
+        return linear
 
     def names(self, key: str) -> Names:
         """Return names, checked."""
@@ -134,7 +146,12 @@ class Reader:
         head = self.array(key, (2 + 2 * dim,))
         if not 0.0 <= head[0] < 1e15:
             raise ValueError("a sketch rests on no number of rows")
-        return np.concatenate([head, self.array(f"{key}.directions", (ROOM * dim,), np.float32)])
+        key = f"{key}.directions"
+        if self.tensors[key].dtype == np.float16:
+            return np.concatenate([head, self.array(key, (ROOM * dim,), np.float16)])
+        # Earlier versions kept float32, in deviations.
+        units = np.tile(unit_deviations(head[0], head[2 + dim :]), ROOM)
+        return np.concatenate([head, units * self.array(key, (ROOM * dim,), np.float32)])
 
     def seat(self, key: str, content: Content, recipe: Recipe, space: Space, outputs: int) -> Any:
         """Read an expert of a space."""

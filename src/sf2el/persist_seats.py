@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sf2el.bank import WHITE, BankRecipe, entry_of
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
+from sf2el.halves import covariance_of, halved, values_of
 from sf2el.learner_seat import LearnerSeat
 from sf2el.maps import LARGEST_SCALED
 from sf2el.paper import PaperRecipe
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sf2el.persist_parts import Reader, Writer
 
 Content = dict[str, Any]
+Floats = npt.NDArray[np.float64]
 
 LEARNER_COUNTERS = ("seen", "labels", "clock", "rng", "seen_by_kind", "decay", "norm_bound", "refreshes")
 POSTERIOR_COUNTERS = ("labels", "joined", "removed", "floored", "refreshed", "ties")
@@ -96,11 +99,15 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
     state = seat.posterior.state()
     if seat.limit > 0.0:
         writer.tensors[f"{key}.turn"] = np.asarray(seat.core.matrix).astype(np.float32)
-    real = np.dtype(seat.precision)
-    parts = [np.ravel(state[name]) for name in ("rows", "coefficients")]
-    matrices = ("covariance", "inverse") if seat.settings.keep_inverse else ("covariance",)
-    parts += [state[name][np.tril_indices(len(state[name]))] for name in matrices]
-    writer.tensors[key] = np.concatenate(parts).astype(real)
+    if seat.precision == "float16":
+        values = values_of(seat.settings, state["rows"], state["covariance"])
+        kept = [np.ravel(state["rows"]), _lower(values)]
+        writer.tensors[key] = halved(np.concatenate(kept))
+        writer.tensors[f"{key}.mean"] = np.ravel(state["coefficients"]).astype(np.float32)
+    else:
+        kept = [np.ravel(state["rows"]), np.ravel(state["coefficients"]), _lower(state["covariance"])]
+        kept += [_lower(state["inverse"])] if seat.settings.keep_inverse else []
+        writer.tensors[key] = np.concatenate(kept).astype(seat.precision)
     return {
         "precision": seat.precision,
         "settings": changed(seat.settings, PosteriorSettings()),
@@ -110,12 +117,16 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
     }
 
 
+def _lower(matrix: Floats) -> Floats:
+    return np.asarray(matrix[np.tril_indices(len(matrix))])
+
+
 def _posterior_in(
     reader: Reader, key: str, content: Content, recipe: Recipe, space: Space, outputs: int
 ) -> PosteriorSeat:
     settings = PosteriorSettings(**content["settings"])
     size, dim = settings.size, space.dim
-    if content["precision"] not in ("float64", "float32") or settings.outputs != outputs:
+    if content["precision"] not in ("float64", "float32", "float16") or settings.outputs != outputs:
         raise ValueError("an expert's shape is none")
     reader.check_size(8 * ((dim + size + 2) ** 2 + outputs * (dim + size + 2)))
     n = whole(content["rows"])
@@ -128,23 +139,42 @@ def _posterior_in(
     seat = PosteriorSeat(name, settings, dim, content["precision"], recipe.backend, limit)
     if limit > 0.0:
         seat.turn(reader.array(f"{key}.turn", (dim, dim), np.float32).astype(np.float64))
-    every = dim + 1 + n
-    kept_inverse = n * (n + 1) // 2 if settings.keep_inverse else 0
-    sizes = [n * dim, outputs * every, every * (every + 1) // 2, kept_inverse]
-    numbers = reader.array(key, (sum(sizes),), seat.precision).astype(np.float64)
-    rows, coefficients, covariance, inverse = np.split(numbers, np.cumsum(sizes)[:-1])
     state: dict[str, Any] = dict(
         zip(POSTERIOR_COUNTERS, map(whole, content["counters"]), strict=True),
-        rows=rows.reshape(n, dim),
-        coefficients=coefficients.reshape(outputs, every),
-        covariance=symmetric(covariance, every),
-        inverse=symmetric(inverse, n) if settings.keep_inverse else np.zeros((n, n)),
         residuals=positive(content["residuals"]),
     )
+    state |= (_halves_in if seat.precision == "float16" else _numbers_in)(reader, key, seat, n)
     if state["ties"] >= 1 << 32:
         raise ValueError("an expert has more ties than it can count")
     seat.posterior.set_state(state)
     return seat
+
+
+def _numbers_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content:
+    dim, outputs, every = seat.dim, seat.settings.outputs, seat.dim + 1 + n
+    kept_inverse = n * (n + 1) // 2 if seat.settings.keep_inverse else 0
+    sizes = [n * dim, outputs * every, every * (every + 1) // 2, kept_inverse]
+    numbers = reader.array(key, (sum(sizes),), seat.precision).astype(np.float64)
+    rows, coefficients, covariance, inverse = np.split(numbers, np.cumsum(sizes)[:-1])
+    return {
+        "rows": rows.reshape(n, dim),
+        "coefficients": coefficients.reshape(outputs, every),
+        "covariance": symmetric(covariance, every),
+        "inverse": symmetric(inverse, n) if seat.settings.keep_inverse else np.zeros((n, n)),
+    }
+
+
+def _halves_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content:
+    dim, outputs, every = seat.dim, seat.settings.outputs, seat.dim + 1 + n
+    kept = reader.array(key, (n * dim + every * (every + 1) // 2,), np.float16).astype(np.float64)
+    rows = kept[: n * dim].reshape(n, dim)
+    mean = reader.array(f"{key}.mean", (outputs * every,), np.float32).astype(np.float64)
+    return {
+        "rows": rows,
+        "coefficients": mean.reshape(outputs, every),
+        "covariance": covariance_of(seat.settings, rows, symmetric(kept[n * dim :], every)),
+        "inverse": np.zeros((n, n)),
+    }
 
 
 def _logistic_out(writer: Writer, key: str, seat: LogisticSeat) -> Content:

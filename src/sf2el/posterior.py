@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal, get_args
 
 from sf2el.settings import check_choice, check_flag, check_range, check_whole
 
 Task = Literal["binary", "classes", "regression_squared", "regression_absolute"]
+
+
+class Form(Enum):
+    """How experts keep what they have learned, the fastest first and the smallest last."""
+
+    FULL = "all matrices"
+    LEAN = "no matrix that can be computed"
+    HALF = "no such matrix, and the others in half precision"
+
 
 MOST_SIZE = 1 << 12
 MOST_OUTPUTS = 1 << 12
@@ -136,11 +146,19 @@ def posterior_bytes(
 ) -> int:
     """Return the bytes a posterior keeps, working scratch apart: exactly what the compiled core allocates.
 
+    In halves (float16) there is never an inverse, and the mean is kept in single precision.
+
     >>> posterior_bytes(10, 40, precision="float32")
     10864
     >>> posterior_bytes(10, 40, precision="float32", keep_inverse=False)
     7416
+    >>> posterior_bytes(10, 40, precision="float16")
+    3712
     """
+    if precision == "float16":
+        coordinates = dim + 1 + size
+        reals, halves = outputs * coordinates, size * dim + _triangle(coordinates)
+        return POSTERIOR_COUNTER_BYTES + (4 * reals + 2 * halves + 7) // 8 * 8
     real = 8 if precision == "float64" else 4
     slots = size + 1 if size else 0
     coordinates = dim + 1 + slots
@@ -167,7 +185,7 @@ def moments_bytes(dim: int, precision: str = "float64") -> int:
 
 def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64") -> int:
     """Return the bytes of an affine map with its center."""
-    real = 8 if precision == "float64" else 4
+    real = {"float64": 8, "float32": 4, "bfloat16": 2}[precision]
     return 8 * (new_dim + old_dim) + (real * new_dim * old_dim + 7) // 8 * 8
 
 

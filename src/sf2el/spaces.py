@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -105,6 +105,14 @@ class Tracker:
     def known(self) -> Names:
         """Return the expected features and those of no space yet."""
         return (*self.expected(), *self.marks)
+
+    def few(self) -> int:
+        """Return up to how many new features are late ones, and not the beginning of a space."""
+        return max(1, len(self.current) // 4)
+
+    def brings_many(self, row: Container[Hashable]) -> bool:
+        """Whether a row has so many features of no space that they may be the beginning of one."""
+        return sum(name in row for name in self.marks) > self.few()
 
     def own_upcoming(self) -> Names:
         """Return the features that only the opened space has."""
@@ -238,7 +246,7 @@ class Tracker:
         return changes if doubt else [*changes, Change(Kind.SURE, self.past, ago)]
 
     def _few_new(self) -> bool:
-        return len(self.own_upcoming()) <= max(1, len(self.current) // 4) < len(self.current)
+        return len(self.own_upcoming()) <= self.few() < len(self.current)
 
     # -- saving
 

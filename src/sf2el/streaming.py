@@ -131,14 +131,17 @@ class StreamModel(KeptModel):
         assert self._stage is not None and self._tracker is not None
         tracker = self._tracker.copy()
         changes = tracker.step(observed)
+        borrowed = bool(self._pending) and self._borrows()
         stage, told = self._changed(tracker, changes) if changes else (self._stage, [])
         said = _said(stage, observed)
         stage.learn_row(observed, target, weight)
         self._stage, self._tracker = stage, tracker
-        self._keep_pending(observed, target, weight)
+        told = told + self._wait([*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :])
+        if borrowed and not changes and not self._borrows():
+            told += self._refitted()  # experts have their room back, as after a change they have already
         self._settled = tracker.upcoming is None and tracker.quiet() > 0
         self._record_roomy(told)
-        self._refit_at = stage.refit_at(self._rows_seen)
+        self._refit_at = self._stage.refit_at(self._rows_seen)
         self._passed(1)
         return said
 
@@ -153,7 +156,7 @@ class StreamModel(KeptModel):
             assert self._stage is not None
             gone = self._stage.refit()
             if gone:
-                self._record_roomy(gone + self._fitted(self._stage, growing=True))
+                self._record_roomy(gone + self._fitted(self._stage, growing=True) + self._house_rows())
             self._refit_at = self._stage.refit_at(self._rows_seen)
 
     @too_much_refused()
@@ -166,23 +169,6 @@ class StreamModel(KeptModel):
         self._stage, self._tracker = stage, Tracker(names, room=room)
         self._settled = True
         self._record([Happened(events.FIRST_SPACE, len(names)), *told])
-
-    def _keep_pending(self, observed: Observed, target: float, weight: float) -> None:
-        """Remember the last rows that had features of no space, as far as there is room.
-
-        Only features still known are kept, which are those a file has names for; a row that has none left
-        stays, since a change is told by how many rows ago it began.
-        """
-        assert self._tracker is not None
-        if not self._tracker.marks:
-            self._pending = []
-            return
-        known = set(self._tracker.known())
-        rows = [*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :]
-        self._pending = [row.of(known) for row in rows]
-        room = self._tracker.room
-        while room is not None and self._pending and self._newcomer_bytes() > room:
-            self._pending = self._pending[1:]
 
     # -- features come and go
 

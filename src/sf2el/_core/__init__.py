@@ -30,4 +30,7 @@ def backend(name: str | None = None) -> ModuleType:
             "The compiled core is not there: install sf2el where a C++17 compiler is, "
             "or choose backend='numpy'."
         )
-    return import_module(f"sf2el._core.{name}_backend")
+    return _module(f"sf2el._core.{name}_backend")
+
+
+_module = cache(import_module)  # looking a module up takes longer than some of what is asked of it

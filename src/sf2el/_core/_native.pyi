@@ -59,6 +59,17 @@ def posterior(
 def logistic(
     *, dim: int, outputs: int, task: str, step: float, power: float, scale: float, variant: str
 ) -> OnlineLogistic: ...
+def gaussian_map(
+    rows: float,
+    new_dim: int,
+    mean: Floats,
+    covariance: Floats,
+    old: Floats | None,
+    shown: tuple[Floats, Floats, Floats, float] | None,
+    divisor: float,
+    variant: str,
+) -> tuple[Floats, Floats]: ...
+def whitening(covariance: Floats, rows: float, least_spread: float, variant: str) -> Floats: ...
 
 class Part: ...
 

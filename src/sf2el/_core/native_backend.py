@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+import numpy.typing as npt
+
 from sf2el._core import _native
 from sf2el._core._native import (
     AffineMap,
@@ -17,9 +20,13 @@ from sf2el._core._native import (
     Turned,
     gather,
 )
+from sf2el._core.numpy_backend.gaussian_map import gaussian_map as wide_gaussian_map
+from sf2el.gaussian_map import Known
 from sf2el.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial
 from sf2el.posterior import LogisticSettings, PosteriorSettings
 from sf2el.settings import LearnerSettings
+
+Floats = npt.NDArray[np.float64]
 
 __all__ = [
     "NAME",
@@ -36,9 +43,14 @@ __all__ = [
     "Scaler",
     "Turned",
     "gather",
+    "gaussian_map",
+    "whitening",
 ]
 
 NAME = "native"
+
+MOST_COMPILED = 512
+"""Features of both spaces beyond which NumPy's matrix library, made for large matrices, solves faster."""
 
 
 def Learner(
@@ -109,6 +121,22 @@ def OnlineLogistic(settings: LogisticSettings, dim: int) -> _native.OnlineLogist
         scale=float(s.scale),
         variant=_variant(),
     )
+
+
+def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
+    """Solve for a map, compiled unless it is between very many features."""
+    if len(known.mean) > MOST_COMPILED:
+        return wide_gaussian_map(known, divisor)
+    new = known.new
+    shown = None if new is None else (new.mean, new.deviation, new.covariance, float(new.later))
+    return _native.gaussian_map(
+        float(known.rows), known.new_dim, known.mean, known.covariance, known.old, shown, divisor, _variant()
+    )
+
+
+def whitening(covariance: Floats, rows: float, least_spread: float) -> Floats:
+    """Take correlations out, compiled."""
+    return _native.whitening(covariance, rows, least_spread, _variant())
 
 
 def _variant() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sf2el import events
@@ -13,7 +14,7 @@ from sf2el.budget import MODEL_BYTES
 from sf2el.events import Happened
 from sf2el.maps import statistics_bytes
 from sf2el.plan import budget_overhead, smallest_budget
-from sf2el.posterior import fixed_share_bytes
+from sf2el.posterior import Form, fixed_share_bytes
 from sf2el.recipe import Recipe, Told
 from sf2el.space import Space
 
@@ -30,7 +31,11 @@ ENOUGH_BASIS = 48
 """With so many radial functions each, experts keep matrices that they could compute, which is faster. Below,
 the bytes are worth more as radial functions."""
 
-LITTLE_BASIS = 12
+SOME_BASIS = 24
+"""With so many radial functions each, experts keep to single precision, which is faster. Below, more of them
+in half precision are better."""
+
+LITTLE_BASIS = 18
 """Below so many radial functions each, two widths are better than three, and experts of a space that has just
 opened can wait until it goes on alone."""
 
@@ -39,12 +44,11 @@ LEAST_BASIS = 6
 
 
 class Sizes(NamedTuple):
-    """Radial functions of experts that have learned and of those about to, and whether they keep no matrices
-    that they can compute."""
+    """Radial functions of experts that have learned and of those about to, and the form they all have."""
 
     main: int
     fresh: int
-    lean: bool
+    form: Form
 
 
 class Held(NamedTuple):
@@ -98,7 +102,7 @@ class BankBudget(Recipe):
             sizes = self._sizes(stage, budget - reserved - stage.fixed_nbytes(), held)
             if sizes is not None:
                 return told + self._apply(stage, sizes)
-            gone = give_way(self, stage)
+            gone = give_way(self, stage, budget - reserved)
             if gone is None:
                 self._refuse(stage, budget, reserved)
             told += gone or []
@@ -110,44 +114,46 @@ class BankBudget(Recipe):
 
     def _sizes(self, stage: Stage, available: int, held: Held) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
-        sizes = self._sizes_if(stage, available, held, lean=False)
-        if sizes is not None and sizes.main >= max(ENOUGH_BASIS, held.main) and sizes.fresh >= held.fresh:
-            return sizes
-        return self._sizes_if(stage, available, held, lean=True)
+        for form, enough in ((Form.FULL, ENOUGH_BASIS), (Form.LEAN, SOME_BASIS)):
+            sizes = self._sizes_if(stage, available, held, form)
+            if sizes is not None and sizes.main >= max(enough, held.main) and sizes.fresh >= held.fresh:
+                return sizes
+        smallest = Form.HALF if self.precision == "float32" else Form.LEAN
+        return self._sizes_if(stage, available, held, smallest)
 
-    def _sizes_if(self, stage: Stage, available: int, held: Held, *, lean: bool) -> Sizes | None:
-        """Return how large lean or other experts can be; None: no room.
+    def _sizes_if(self, stage: Stage, available: int, held: Held, form: Form) -> Sizes | None:
+        """Return how large experts of this form can be; None: no room.
 
-        Where no second space has come yet, room is left for one like the first, if that costs none of the
-        ``held`` radial functions.
+        While several widths share the first space, room is left for a second one, if that costs none of the
+        ``held`` radial functions. A single width takes all: what it learns is projected once another comes.
         """
         apart = _younger(stage)
         main = [seat for space in stage.spaces() if space is not apart for seat in space.seats]
         fresh = [] if apart is None else apart.seats
         first = None
-        if stage.past is None and apart is None:
-            first = _largest(main, available - self._foresight(stage, lean), LEAST_BASIS, lean)
-            widths = len(kernels_of(stage.current))
-            if widths > 1 and (first is None or (widths > 2 and first < LITTLE_BASIS)):
+        widths = len(kernels_of(stage.current))
+        if stage.past is None and apart is None and widths > 1:
+            first = _largest(main, available - self._foresight(stage, form), LEAST_BASIS, form)
+            if first is None or (widths > 2 and first < LITTLE_BASIS):
                 return None
         if first is None or first < held.main:
             share = 0.5 if apart is stage.current else 0.0
-            first = _largest(main, available, LEAST_BASIS, lean, fresh, share, max(LEAST_BASIS, held.fresh))
+            first = _largest(main, available, LEAST_BASIS, form, fresh, share, max(LEAST_BASIS, held.fresh))
         if first is None or (first < FEW_BASIS and has_spare(stage)):
             return None
         if first < LITTLE_BASIS and fresh and apart is stage.upcoming:
             return None
-        second = _largest(fresh, available - _bytes(main, first, lean), 1, lean)
-        return None if second is None else Sizes(first, min(first, second), lean)
+        second = _largest(fresh, available - _bytes(main, first, form), 1, form)
+        return None if second is None else Sizes(first, min(first, second), form)
 
-    def _foresight(self, stage: Stage, lean: bool) -> int:
+    def _foresight(self, stage: Stage, form: Form) -> int:
         """Return the bytes that a second space like the first would take beside it."""
         space = stage.current
         kernels = kernels_of(space)
         rest = [seat for seat in space.seats if seat not in kernels[1:]]
-        extra = statistics_bytes(2 * space.dim, self.precision, thin=lean)
-        extra += space.fixed_nbytes + _bytes(rest, LEAST_BASIS, lean)
-        return max(0, extra - _bytes(kernels[1:], LEAST_BASIS, lean))
+        extra = statistics_bytes(2 * space.dim, self.precision, thin=form is not Form.FULL)
+        extra += space.fixed_nbytes + _bytes(rest, LEAST_BASIS, form)
+        return max(0, extra - _bytes(kernels[1:], LEAST_BASIS, form))
 
     def _apply(self, stage: Stage, sizes: Sizes) -> Told:
         told: Told = []
@@ -156,7 +162,7 @@ class BankBudget(Recipe):
             size = sizes.fresh if space is _younger(stage) else sizes.main
             for seat in space.seats:
                 before = seat.nbytes
-                moved = seat.refit(size, sizes.lean)  # type: ignore[attr-defined]
+                moved = seat.refit(size, sizes.form)  # type: ignore[attr-defined]
                 changed = changed or seat.nbytes != before
                 if moved > 0.0:
                     told.append(Happened(events.MOVED, size, moved))
@@ -171,7 +177,7 @@ class BankBudget(Recipe):
         widest = max(stage.spaces(), key=lambda space: space.dim)
         classes = f" and {stage.outputs} classes" if stage.outputs > 1 else ""
         needed = stage.fixed_nbytes() + max(
-            _bytes(stage.current.seats, 1, True), self.new_seat(SPARE, widest, stage.outputs).nbytes
+            _bytes(stage.current.seats, 1, Form.HALF), self.new_seat(SPARE, widest, stage.outputs).nbytes
         )
         least = smallest_budget(needed + reserved - budget_overhead(budget))
         raise ValueError(
@@ -189,8 +195,8 @@ def _held(stage: Stage) -> Held:
     return Held(held[False], held[True])
 
 
-def _bytes(seats: list[Any], size: int, lean: bool) -> int:
-    return sum(int(seat.bytes_of(size, lean)) for seat in seats)
+def _bytes(seats: list[Any], size: int, form: Form) -> int:
+    return sum(int(seat.bytes_of(size, form)) for seat in seats)
 
 
 def _younger(stage: Stage) -> Space | None:
@@ -204,7 +210,7 @@ def _largest(
     seats: list[Any],
     available: int,
     least: int,
-    lean: bool,
+    form: Form,
     beside: list[Any] | None = None,
     share: float = 0.0,
     room: int = 0,
@@ -213,8 +219,11 @@ def _largest(
 
     The experts ``beside`` them have this share of them, and ``room`` radial functions at least.
     """
-    for size in range(MOST_BASIS, least - 1, -1):
-        theirs = _bytes(beside or [], max(room, int(share * size)), lean)
-        if _bytes(seats, size, lean) + theirs <= available:
-            return size
-    return None
+
+    def fits(size: int) -> bool:
+        theirs = _bytes(beside or [], max(room, int(share * size)), form)
+        return _bytes(seats, size, form) + theirs <= available
+
+    # Bytes grow with the size: the first that does not fit comes after the last that does.
+    first_beyond = bisect_left(range(least, MOST_BASIS + 1), True, key=lambda size: not fits(size))
+    return least + first_beyond - 1 if first_beyond else None

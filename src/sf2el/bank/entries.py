@@ -28,12 +28,13 @@ class Entry:
     paper: bool = False
 
 
+LINEAR = Entry("linear", 0.5, 0.5)
 BANK = (
     Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=6.0, centred=0.9),
     Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=40.0, ties=True),
     Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=5.0, centred=0.9),
-    Entry("linear", 0.5, 0.5),
-    Entry("paper", 0.05, 0.05, paper=True),
+    LINEAR,
+    Entry("paper", 0.02, 0.02, paper=True),
 )
 PAPER = LearnerSettings(
     kernel=RBF(2.5),

@@ -1,7 +1,7 @@
 """What a bank lets go of when there is no room, first what it can best do without.
 
-Every way takes the recipe and the stage. It returns what there is to tell once it has let something go, and
-None if it has nothing to let go.
+Every way takes the recipe, the stage and the bytes that the stage may have. It returns what there is to tell
+once it has let something go, and None if it has nothing to let go.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sf2el import events
-from sf2el.bank.entries import SPARE, WHITE, entry_of
+from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
+from sf2el.posterior import Form, affine_bytes, fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from sf2el.stage import Stage
 
 
-def give_way(recipe: BankBudget, stage: Stage) -> Told | None:
+def give_way(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """Let go of the next thing; None if there is nothing left."""
     for way in WAYS:
-        told = way(recipe, stage)
+        told = way(recipe, stage, room)
         if told is not None:
             return told
     return None
@@ -62,7 +63,7 @@ def _drop(recipe: BankBudget, stage: Stage, space: Space, seats: list[Any]) -> T
     return [Happened(events.EXPERTS, len(stage.current.seats), past)]
 
 
-def _extra_experts(recipe: BankBudget, stage: Stage) -> Told | None:
+def _extra_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """The published learner, then experts that see a space white where others have radial functions too."""
     for extras in (_paper, _white):
         for space in stage.spaces():
@@ -72,7 +73,7 @@ def _extra_experts(recipe: BankBudget, stage: Stage) -> Told | None:
     return None
 
 
-def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage) -> Told | None:
+def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for psi in _maps(stage):
         if psi.thinner:
             psi.thin()
@@ -80,7 +81,7 @@ def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage) -> Told | None:
     return None
 
 
-def _weaker_width(recipe: BankBudget, stage: Stage) -> Told | None:
+def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     kernels = kernels_of(stage.current)
     if len(kernels) < 2:
         return None
@@ -88,11 +89,11 @@ def _weaker_width(recipe: BankBudget, stage: Stage) -> Told | None:
     return _drop(recipe, stage, stage.current, [min(kernels, key=lambda seat: weight[seat.name])])
 
 
-def _past_before_a_third(recipe: BankBudget, stage: Stage) -> Told | None:
-    return _past(recipe, stage) if stage.upcoming is not None else None
+def _past_before_a_third(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    return _past(recipe, stage, room) if stage.upcoming is not None else None
 
 
-def _opened_experts(recipe: BankBudget, stage: Stage) -> Told | None:
+def _opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """Those with radial functions, then all: the space gets experts again when it goes on alone."""
     space = stage.upcoming
     if space is None or space is stage.past or not space.seats:
@@ -100,12 +101,12 @@ def _opened_experts(recipe: BankBudget, stage: Stage) -> Told | None:
     return _drop(recipe, stage, space, kernels_of(space) or list(space.seats))
 
 
-def _new_kernels(recipe: BankBudget, stage: Stage) -> Told | None:
+def _new_kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     kernels = kernels_of(stage.current)
     return _drop(recipe, stage, stage.current, kernels) if stage.past is not None and kernels else None
 
 
-def _map_statistics(recipe: BankBudget, stage: Stage) -> Told | None:
+def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """And the covariance of the vanished space, which is of use for nothing else."""
     if stage.psi is None or stage.psi.settled:
         return None
@@ -115,14 +116,14 @@ def _map_statistics(recipe: BankBudget, stage: Stage) -> Told | None:
     return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
-def _kernels(recipe: BankBudget, stage: Stage) -> Told | None:
+def _kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for space in stage.spaces():
         if kernels_of(space):
             return _drop(recipe, stage, space, kernels_of(space))
     return None
 
 
-def _covariances(recipe: BankBudget, stage: Stage) -> Told | None:
+def _covariances(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for space in stage.spaces():
         if space.moments is not None:
             space.moments = None
@@ -130,7 +131,7 @@ def _covariances(recipe: BankBudget, stage: Stage) -> Told | None:
     return None
 
 
-def _past(recipe: BankBudget, stage: Stage) -> Told | None:
+def _past(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if stage.past is None:
         return None
     own = stage.weights.weights[-len(stage.current.seats) :]
@@ -140,22 +141,44 @@ def _past(recipe: BankBudget, stage: Stage) -> Told | None:
     return [Happened(events.DROPPED_RECOVERED)]
 
 
-def _coming_map(recipe: BankBudget, stage: Stage) -> Told | None:
+def _coming_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if stage.overlap is None:
         return None
     stage.overlap = None
     return [Happened(events.DROPPED_MAP)]
 
 
-def _linear_covariance(recipe: BankBudget, stage: Stage) -> Told | None:
-    """Of the widest space: its linear expert goes on with its mean alone."""
-    heavy = [space for space in stage.spaces() if any(seat.name == "linear" for seat in space.seats)]
-    if not heavy:
+def _covariance_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of the vanishing space's linear expert, where the map then has room, and the new space's expert too."""
+    psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
+    if psi is None or vanishing is None or not _heavy(vanishing):
         return None
-    space = max(heavy, key=lambda one: one.dim)
+    coming = stage.upcoming if psi is stage.overlap else stage.current
+    assert coming is not None
+    light = recipe.new_seat(SPARE, vanishing, stage.outputs).nbytes
+    linear = recipe.new_seat(LINEAR, coming, stage.outputs).bytes_of(0, Form.HALF)
+    fixed = stage.fixed_nbytes()
+    solved = fixed - int(psi.nbytes) + 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
+    if max(fixed + light, solved + light + linear + fixed_share_bytes(2)) > room:
+        return None
+    return _lighten(recipe, stage, vanishing)
+
+
+def _linear_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of the widest space."""
+    heavy = [space for space in stage.spaces() if _heavy(space)]
+    return _lighten(recipe, stage, max(heavy, key=lambda one: one.dim)) if heavy else None
+
+
+def _heavy(space: Space) -> bool:
+    return any(seat.name == LINEAR.name for seat in space.seats)
+
+
+def _lighten(recipe: BankBudget, stage: Stage, space: Space) -> Told:
+    """Let a space's linear expert go on with its mean alone."""
     seats: list[Any] = []
     for seat in space.seats:
-        if isinstance(seat, PosteriorSeat) and seat.name == "linear":
+        if isinstance(seat, PosteriorSeat) and seat.name == LINEAR.name:
             light = recipe.new_seat(SPARE, space, stage.outputs)
             assert isinstance(light, LogisticSeat)
             light.take_over(seat)
@@ -167,7 +190,7 @@ def _linear_covariance(recipe: BankBudget, stage: Stage) -> Told | None:
     return [Happened(events.LIGHTER, space.dim)]
 
 
-def _all_opened_experts(recipe: BankBudget, stage: Stage) -> Told | None:
+def _all_opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if stage.upcoming is None or not stage.upcoming.seats:
         return None
     stage.upcoming.seat([])
@@ -184,6 +207,7 @@ WAYS = (
     _map_statistics,
     _kernels,
     _covariances,
+    _covariance_for_a_map,
     _past,
     _coming_map,
     _linear_covariance,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import events
+from sf2el import _core, events
 from sf2el.bank.bytes import FEW_BASIS, BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
     LEAST_SPREAD,
+    LINEAR,
     LINEAR_SCALE,
     MOST_TIES,
     PAPER,
@@ -27,7 +28,6 @@ from sf2el.bank.giving_way import kernels_of
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
-from sf2el.gaussian_map import correlation
 from sf2el.learner import learner_seed
 from sf2el.maps import LARGEST_SCALED, JointMap
 from sf2el.plan import Shape
@@ -114,7 +114,10 @@ class BankRecipe(BankBudget):
     def furnish(self, stage: Stage, space: Space, index: int) -> None:
         """Give a space its experts: all of the bank to begin with, later those that the last space kept."""
         before = next((other for other in stage.spaces() if other is not space and other.seats), None)
-        entries = list(BANK) if before is None else list(dict.fromkeys(map(entry_of, before.seats)))
+        entries = list(BANK)
+        if before is not None:  # a light expert had no room for its covariance; this space may have
+            kinds = [LINEAR if entry_of(seat) is SPARE else entry_of(seat) for seat in before.seats]
+            entries = list(dict.fromkeys(kinds))
         if space.dim > WIDEST_POSTERIOR:
             entries = [SPARE]
         if stage.outputs > 1 or self.task != "classes":
@@ -271,7 +274,7 @@ class BankRecipe(BankBudget):
         space = stage.current
         turned = [seat for seat in space.seats if seat.name.startswith(WHITE)]
         if turned and space.moments is not None and space.moments.count >= 2:
-            matrix = whitening(np.array(space.moments.matrix()), float(space.moments.count))
+            matrix = whitening(space.moments.matrix(), space.moments.count, self.backend)
             for seat in turned:
                 seat.turn(matrix)  # type: ignore[attr-defined]
 
@@ -303,7 +306,7 @@ def _task(task: str, outputs: int) -> Task:
     return task  # type: ignore[return-value]
 
 
-def whitening(covariance: Floats, rows: float) -> Floats:
+def whitening(covariance: Floats, rows: float, backend: str | None = None) -> Floats:
     """Return the symmetric matrix that takes the correlations out of features whose covariance this is.
 
     With few rows it hardly turns: the correlation is drawn to none as if by one more row a feature.
@@ -313,9 +316,4 @@ def whitening(covariance: Floats, rows: float) -> Floats:
     >>> (turn @ np.array([[1.0, 0.9], [0.9, 1.0]]) @ turn).round(1).tolist()
     [[1.0, 0.2], [0.2, 1.0]]
     """
-    dim = len(covariance)
-    drawn = (rows * correlation(covariance) + dim * np.eye(dim)) / (rows + dim)
-    values, vectors = np.linalg.eigh(drawn)
-    values = np.maximum(values, 0.0)
-    scale = np.sqrt(dim / max(float(np.sum(values / (values + LEAST_SPREAD))), 1e-12))
-    return np.asarray(scale * (vectors / np.sqrt(values + LEAST_SPREAD)) @ vectors.T)
+    return np.asarray(_core.backend(backend).whitening(covariance, rows, LEAST_SPREAD))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sf2el._core.numpy_backend.bank import Bank
 from sf2el._core.numpy_backend.fixed_share import FixedShare
+from sf2el._core.numpy_backend.gaussian_map import gaussian_map
 from sf2el._core.numpy_backend.hedge import Hedge
 from sf2el._core.numpy_backend.learner import Learner
 from sf2el._core.numpy_backend.moments import AffineMap, Moments
@@ -14,6 +15,7 @@ from sf2el._core.numpy_backend.round import Round
 from sf2el._core.numpy_backend.rows import gather
 from sf2el._core.numpy_backend.scaler import Scaler
 from sf2el._core.numpy_backend.turned import Turned
+from sf2el._core.numpy_backend.whitening import whitening
 
 __all__ = [
     "NAME",
@@ -30,6 +32,8 @@ __all__ = [
     "Scaler",
     "Turned",
     "gather",
+    "gaussian_map",
+    "whitening",
 ]
 
 NAME = "numpy"

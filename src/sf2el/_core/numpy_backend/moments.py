@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core.numpy_backend.rows import check_row, check_rows, check_same_length
+from sf2el.halves import brief
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,7 +78,8 @@ class AffineMap:
     def __init__(self, new_dim: int, old_dim: int, limit: float = 0.0, precision: str = "float64") -> None:
         self._from, self._to, self._limit = new_dim, old_dim, limit
         self._center, self._offset = np.zeros(new_dim), np.zeros(old_dim)
-        self._matrix = np.zeros((old_dim, new_dim), dtype=np.dtype(precision))
+        self._brief = precision == "bfloat16"
+        self._matrix = np.zeros((old_dim, new_dim), dtype=np.float32 if self._brief else np.dtype(precision))
 
     def set(self, matrix: Floats, center: Floats) -> None:
         """Take over M, one row for each old feature with the offset last, and the center."""
@@ -86,7 +88,8 @@ class AffineMap:
             raise ValueError("This matrix does not fit this map: its sizes differ.")
         check_rows(matrix, self._from + 1)
         self._center = check_row(np.array(center), self._from)
-        self._matrix = matrix[:, :-1].astype(self._matrix.dtype)
+        linear = brief(matrix[:, :-1]) if self._brief else matrix[:, :-1]
+        self._matrix = linear.astype(self._matrix.dtype)
         self._offset = matrix[:, -1].copy()
 
     @property
@@ -116,4 +119,5 @@ class AffineMap:
     @property
     def nbytes(self) -> int:
         """Bytes of the map."""
-        return 8 * (self._from + self._to) + (self._matrix.nbytes + 7) // 8 * 8
+        kept = self._matrix.nbytes // (2 if self._brief else 1)
+        return 8 * (self._from + self._to) + (kept + 7) // 8 * 8

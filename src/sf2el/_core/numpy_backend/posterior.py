@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sf2el._core.numpy_backend.expert import Expert
 from sf2el._core.numpy_backend.tasks import is_classification, risk_of, sigmoid, targets
+from sf2el.halves import covariance_of, halved, values_of, variance_at
 from sf2el.kernels import LARGEST, LARGEST_SINGLE, exp_or_zero, squared_distances, within
 from sf2el.posterior import PosteriorSettings, posterior_bytes
 
@@ -34,9 +35,10 @@ class Posterior(Expert):
 
     def __init__(self, settings: PosteriorSettings, dim: int, precision: str = "float64") -> None:
         super().__init__(settings, dim)
-        real = np.dtype(precision)
+        self.precision, self._halved = precision, precision == "float16"
+        real = np.dtype("float32" if self._halved else precision)
         double = real == np.float64
-        self.precision, self._real = precision, real
+        self._real, self._keeps_inverse = real, settings.keep_inverse and not self._halved
         self._huge = LARGEST if double else LARGEST_SINGLE
         self._jitter = 1e-12 if double else 1e-6
         self._rounding = 1e-13 if double else 1e-5
@@ -53,6 +55,7 @@ class Posterior(Expert):
             self._join(np.zeros(dim, real), np.zeros(0, real), real.type(1.0))
             self.joined = 0
             self._covariance[-1, -1] = -settings.centred * settings.rbf_scale
+        self._freeze(self._covariance)
 
     @property
     def size(self) -> int:
@@ -86,8 +89,12 @@ class Posterior(Expert):
     def _soften(self, means: Floats, psi: Array) -> Floats:
         if not is_classification(self.settings.task):
             return means.copy()
-        v = max(self._prior(psi) + float(psi @ (self._covariance @ psi)), LEAST_VARIANCE)
-        return np.asarray(means / sqrt(1.0 + pi / 8.0 * v))
+        return np.asarray(means / sqrt(1.0 + pi / 8.0 * max(self._variance(psi), LEAST_VARIANCE)))
+
+    def _variance(self, psi: Array) -> float:
+        if self._halved:
+            return variance_at(self.settings, *self._doubles(self._values), psi.astype(np.float64))
+        return self._prior(psi) + float(psi @ (self._covariance @ psi))
 
     # -- learning
 
@@ -97,13 +104,14 @@ class Posterior(Expert):
         means = self._means(psi)
         scores = self._soften(means, psi)
         if isnan(y):
-            if self.uses_unlabelled:
-                self._tie(own, psi)
+            if self.uses_unlabelled and self._tie(own, psi):
+                self._freeze(self._covariance)
             return scores, nan
         if not is_classification(self.settings.task):
             y = min(max(y, -MOST_NUMBER), MOST_NUMBER)
         risk = risk_of(self.settings.task, scores, y)
         self._update(own, psi, means, y, weight)
+        self._freeze(self._covariance)
         return scores, risk
 
     def _update(self, x: Array, psi: Array, means: Floats, y: float, weight: float) -> None:
@@ -196,10 +204,10 @@ class Posterior(Expert):
         s = self.settings
         return s.tie_noise > 0.0 and s.size > 0 and self.ties < s.most_ties
 
-    def _tie(self, x: Array, psi: Array) -> None:
+    def _tie(self, x: Array, psi: Array) -> bool:
         """Take a row between two kept ones as an observation that f is the same at both, up to noise.
 
-        A row that lies apart from all joins them while there is room.
+        A row that lies apart from all joins them while there is room. Return whether it told anything.
         """
         s, k, n = self.settings, psi[self._linear :], self.size
         # The nearest alone expresses its kernel squared: only past that does the rest matter.
@@ -209,15 +217,16 @@ class Posterior(Expert):
             g = self._real.type(1.0) - k @ e
             if float(g) > s.tie_novelty:
                 self._join(x, e, g)
-                return
+                return True
         if n < 2 or 2 * n < s.size:
-            return
+            return False
         first, second = np.argsort(-k, kind="stable")[:2].tolist()
         weight = float(k[second]) ** s.tie_power
         if weight < LEAST_TIE:
-            return
+            return False
         self.ties += 1
         self._observe_equal(first, second, s.tie_noise / weight)
+        return True
 
     def _observe_equal(self, i: int, j: int, noise: float) -> None:
         """Take f(x_i) - f(x_j) = 0 as observed with this noise."""
@@ -266,14 +275,14 @@ class Posterior(Expert):
         self._mean = _last_to(self._mean.T, at).T.copy()
         self._rows = _last_to(self._rows, i)
         self.removed += 1
-        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self.settings.keep_inverse:
+        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self._keeps_inverse:
             # What rounding has added to Q goes.
             self._invert()
             self.refreshed += 1
 
     def _ready(self) -> None:
         """Where Q is not kept, what is left in it from the last round says nothing."""
-        if not self.settings.keep_inverse:
+        if not self._keeps_inverse:
             self._invert()
 
     def _invert(self) -> None:
@@ -281,6 +290,22 @@ class Posterior(Expert):
         gram = np.array([self._kernels(row) for row in self._rows], self._real).reshape(self.size, self.size)
         np.fill_diagonal(gram, 1.0 + self._jitter)
         self._inverse = _lower(np.linalg.inv(gram))
+
+    # -- in halves
+
+    def _freeze(self, covariance: Floats | Array) -> None:
+        """Round what is kept to halves, where that is how it is kept, and go on with what they say."""
+        if self._halved:
+            self._rows = halved(self._rows).astype(np.float32)
+            values = values_of(self.settings, *self._doubles(covariance))
+            self._values: npt.NDArray[np.float16] = halved(values)
+            self._covariance = self._thawed().astype(np.float32)
+
+    def _thawed(self) -> Floats:
+        return covariance_of(self.settings, *self._doubles(self._values))
+
+    def _doubles(self, matrix: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        return self._rows.astype(np.float64), matrix.astype(np.float64)
 
     # -- state
 
@@ -296,7 +321,7 @@ class Posterior(Expert):
         arrays = {
             "rows": self._rows,
             "coefficients": self._mean,
-            "covariance": self._covariance,
+            "covariance": self._thawed() if self._halved else self._covariance,
             "inverse": self._inverse,
         }
         kept: dict[str, Any] = {name: np.array(value, np.float64) for name, value in arrays.items()}
@@ -321,6 +346,7 @@ class Posterior(Expert):
         for name in COUNTERS:
             setattr(self, name, int(state[name]))
         self._residuals = float(state["residuals"])
+        self._freeze(np.array(state["covariance"], np.float64))
 
 
 def _lower(matrix: Array) -> Array:

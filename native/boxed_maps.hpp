@@ -1,0 +1,23 @@
+// The gaussian map and the whitening, each with scratch for the moment: they are rare, and larger than an expert's.
+#pragma once
+
+#include <memory>
+
+#include "gaussian_map.hpp"
+#include "whitening.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+inline void solve_map(const MapKnown& known, double* matrix, double* center) {
+    const std::unique_ptr<double[]> scratch(new double[GaussianMap::scratch_reals(known)]);
+    GaussianMap(known, scratch.get()).solve(matrix, center);
+}
+
+inline void solve_whitening(const double* covariance, size_t dim, double rows, double least_spread, double* out) {
+    const std::unique_ptr<double[]> scratch(new double[Whitening::scratch_reals(dim)]);
+    Whitening(dim, scratch.get()).solve(covariance, rows, least_spread, out);
+}
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

@@ -1,0 +1,191 @@
+// The map that recovers vanished features, from means and covariances alone. What
+// it computes, and why, is said in src/sf2el/gaussian_map.py; the letters are its.
+#pragma once
+
+#include <initializer_list>
+
+#include "dense.hpp"
+#include "params.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+class GaussianMap {
+public:
+    static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, unseen_share = 0.1;
+    static constexpr int steps = 5;
+
+    static size_t scratch_reals(const MapKnown& known) {
+        const size_t p = known.to, q = known.from;
+        return 4 * Dense::reals(p, p) + 3 * Dense::reals(p, q) + 2 * Dense::reals(q, q) + 2 * Dense::reals(q, p) +
+               9 * q + 3 * p;
+    }
+
+    // `scratch`: scratch_reals(known) doubles.
+    GaussianMap(const MapKnown& known, double* scratch)
+        : known_(known), p_(known.to), q_(known.from), later_(known.new_mean ? known.later : 0.0),
+          root_(p_, p_, scratch), uu_(p_, p_, scratch), normal_(p_, p_, scratch), inverse_root_(p_, p_, scratch),
+          ua_(p_, q_, scratch), both_ua_(p_, q_, scratch), w_(p_, q_, scratch), correlation_(q_, q_, scratch),
+          around_(q_, q_, scratch), gain_(q_, p_, scratch), seen_(q_, p_, scratch) {
+        for (double** vector : {&center_, &deviation_, &inverse_, &a_, &rest_, &aa_, &both_aa_, &noise_}) {
+            *vector = scratch;
+            scratch += q_;
+        }
+        for (double** vector : {&x_, &u_}) {
+            *vector = scratch;
+            scratch += p_;
+        }
+        spare_ = scratch;  // p + q
+    }
+
+    // `matrix`: old features by (new features, 1), by rows; `center`: what the new ones are taken from.
+    void solve(double* matrix, double* center) {
+        standardise();
+        whiten();
+        pool(0.0);
+        fit();
+        if (later_ > 0.0) {
+            // The mean of many later rows says where the old features' mean was, as surely as the noise allows.
+            double noise = 0.0;
+            for (size_t j = 0; j < q_; ++j) noise += noise_[j];
+            pool(later_ * (noise / double(q_)));
+            fit();
+            correlation(correlation_, known_.new_covariance, spare_);
+            for (int step = 0; step < steps; ++step) agree();
+        }
+        turn_round(matrix, center);
+    }
+
+private:
+    double covariance(size_t i, size_t j) const { return known_.covariance[i * (q_ + p_) + j]; }
+
+    // The new features in deviations from the mean of all their rows.
+    void standardise() {
+        for (size_t j = 0; j < q_; ++j) {
+            const double variance = covariance(j, j);
+            center_[j] = known_.new_mean ? known_.new_mean[j] : known_.mean[j];
+            deviation_[j] = known_.new_mean ? known_.new_deviation[j] : std::sqrt(variance > 0.0 ? variance : 0.0);
+            const bool varies = deviation_[j] > 1e-12 * std::fabs(center_[j]) + 1e-30;
+            inverse_[j] = varies ? 1.0 / deviation_[j] : 0.0;
+            a_[j] = (known_.mean[j] - center_[j]) * inverse_[j];
+            rest_[j] = later_ > 0.0 ? -known_.rows * a_[j] / later_ : 0.0;
+        }
+    }
+
+    // The overlap's sums of products about its mean, and that mean, with the old features whitened.
+    void whiten() {
+        const double rows = known_.rows, divisor = known_.divisor;
+        if (known_.old_covariance) correlation(root_, known_.old_covariance, spare_);
+        else  // Standardised features of which no more is known are taken as uncorrelated.
+            for (size_t i = 0; i < p_; ++i) root_[i][i] = 1.0;
+        factor(root_, [](size_t) { return least_noise; });
+        for (size_t i = 0; i < p_; ++i) {
+            for (size_t j = 0; j < p_; ++j) normal_[i][j] = rows * covariance(q_ + i, q_ + j) * (divisor * divisor);
+            for (size_t j = 0; j < q_; ++j) ua_[i][j] = rows * covariance(q_ + i, j) * divisor * inverse_[j];
+        }
+        solve_lower(root_, normal_);
+        transpose(uu_, normal_);
+        solve_lower(root_, uu_);
+        solve_lower(root_, ua_);
+        for (size_t i = 0; i < p_; ++i) {
+            x_[i] = u_[i] = known_.mean[q_ + i] * divisor;
+            for (size_t k = 0; k < i; ++k) u_[i] -= root_[k][i] * u_[k];
+            u_[i] /= root_[i][i];
+        }
+        for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
+    }
+
+    // Adds the later rows as one row of weight `extra`, its old features at 0: sums about the common mean.
+    void pool(double extra) {
+        extra_ = extra;
+        weight_ = known_.rows + extra;
+        const double between = known_.rows * extra / weight_;
+        for (size_t i = 0; i < p_; ++i) {
+            const double ui = between * u_[i];
+            for (size_t j = 0; j < p_; ++j) uu_[i][j] += ui * u_[j];
+            for (size_t j = 0; j < q_; ++j) ua_[i][j] += ui * (a_[j] - rest_[j]);
+        }
+        for (size_t j = 0; j < q_; ++j) aa_[j] += between * ((a_[j] - rest_[j]) * (a_[j] - rest_[j]));
+    }
+
+    // W and R from rows that had both spaces; what they cannot have shown of W counts as noise in part.
+    void fit() {
+        copy(normal_, uu_);
+        regress(ua_, aa_, weight_);
+        inverse_root_.clear();
+        for (size_t i = 0; i < p_; ++i) inverse_root_[i][i] = 1.0;
+        solve_lower(normal_, inverse_root_);
+        const double unseen = ridge * sum_of_squares(inverse_root_) / double(p_);
+        const double more = unseen_share * unseen * (sum_of_squares(w_) / double(q_));
+        for (size_t j = 0; j < q_; ++j) noise_[j] += more;
+    }
+
+    // A step of expectation-maximisation on rows without the old features.
+    void agree() {
+        const double weight = few * known_.rows < later_ ? few * known_.rows : later_;
+        factor_around();
+        transpose(gain_, w_);
+        solve_lower(around_, gain_);
+        copy(normal_, uu_);
+        add_transposed_product(normal_, -weight, gain_, gain_, true);
+        solve_upper(around_, gain_);  // E[u | a] = gain' a
+        seen_.clear();
+        add_product(seen_, correlation_, gain_);
+        add_transposed_product(normal_, weight, gain_, seen_, true);
+        for (size_t i = 0; i < p_; ++i) {
+            normal_[i][i] += weight;
+            for (size_t j = 0; j < q_; ++j) both_ua_[i][j] = ua_[i][j] + weight * seen_[j][i];
+        }
+        for (size_t j = 0; j < q_; ++j) both_aa_[j] = aa_[j] + weight * correlation_[j][j];
+        regress(both_ua_, both_aa_, weight_ + weight);
+    }
+
+    // W and R by ridge regression on sums of products; normal_ is that of u with u, and is factored.
+    void regress(const Dense& ua, const double* aa, double weight) {
+        factor(normal_, [](size_t) { return ridge; });
+        copy(w_, ua);
+        solve_lower(normal_, w_);
+        solve_upper(normal_, w_);
+        for (size_t j = 0; j < q_; ++j) noise_[j] = aa[j];
+        for (size_t i = 0; i < p_; ++i)
+            for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (ua[i][j] + ridge * w_[i][j]);
+        for (size_t j = 0; j < q_; ++j) {
+            const double left = noise_[j] / weight;
+            noise_[j] = (left > 0.0 ? left : 0.0) + least_noise;
+        }
+    }
+
+    // around_ <- the root of W'W + R.
+    void factor_around() {
+        around_.clear();
+        add_transposed_product(around_, 1.0, w_, w_, true);
+        factor(around_, [this](size_t j) { return noise_[j]; });
+    }
+
+    // Bayes' rule: from W and R to the old features given the new ones.
+    void turn_round(double* matrix, double* center) {
+        factor_around();
+        gain_.clear();
+        add_transposed_product(gain_, 1.0, w_, root_);
+        solve_lower(around_, gain_);
+        solve_upper(around_, gain_);
+        for (size_t i = 0; i < p_; ++i) {
+            double* row = matrix + i * (q_ + 1);
+            for (size_t j = 0; j < q_; ++j) row[j] = inverse_[j] * gain_[j][i] / known_.divisor;
+            row[q_] = known_.rows * x_[i] / weight_ / known_.divisor;
+        }
+        for (size_t j = 0; j < q_; ++j)
+            center[j] = center_[j] + deviation_[j] * ((known_.rows * a_[j] + extra_ * rest_[j]) / weight_);
+    }
+
+    const MapKnown known_;
+    const size_t p_, q_;
+    const double later_;
+    double weight_ = 0.0, extra_ = 0.0;
+    const Dense root_;  // of the old features' correlation: LL' = root' root
+    const Dense uu_, normal_, inverse_root_, ua_, both_ua_, w_, correlation_, around_, gain_, seen_;
+    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *x_, *u_, *spare_;
+};
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

@@ -1,0 +1,78 @@
+// Numbers of 16 bits: kept, never computed with. In integer arithmetic, so that every compiled variant and
+// every processor gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "variant.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+using Half = std::uint16_t;  // IEEE binary16
+
+constexpr float largest_half = 65504.0f;
+
+// The nearest half, ties to even; what is too large becomes the largest.
+inline Half half_of(float value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const Half sign = static_cast<Half>((bits >> 16) & 0x8000u);
+    float size = value < 0.0f ? -value : value;
+    size = size < largest_half ? size : largest_half;
+    std::uint32_t out;
+    if (size < 6.103515625e-05f) {
+        // Below 2^-14 halves are evenly spaced, as singles are from one half on: adding that rounds.
+        const float shifted = size + 0.5f;
+        std::memcpy(&out, &shifted, sizeof out);
+        out -= 0x3f000000u;
+    } else {
+        std::memcpy(&out, &size, sizeof out);
+        out = (out - 0x38000000u + 0xfffu + ((out >> 13) & 1u)) >> 13;
+    }
+    return static_cast<Half>(sign | out);
+}
+
+inline float float_of(Half half) {
+    const std::uint32_t sign = std::uint32_t(half & 0x8000u) << 16, size = half & 0x7fffu;
+    std::uint32_t bits;
+    if (size < 0x400u) {
+        const float small = static_cast<float>(size) * 5.9604644775390625e-08f;
+        std::memcpy(&bits, &small, sizeof bits);
+    } else {
+        bits = (size << 13) + 0x38000000u;
+    }
+    bits |= sign;
+    float out;
+    std::memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+// The front half of a float (bfloat16): its range, and three digits of it less.
+class Brief {
+public:
+    Brief() = default;
+
+    // The nearest, ties to even; what is too large becomes the largest.
+    explicit Brief(double value) {
+        constexpr double largest = 3.3895313892515355e38;
+        const float single = static_cast<float>(value < largest ? (value > -largest ? value : -largest) : largest);
+        std::uint32_t bits;
+        std::memcpy(&bits, &single, sizeof bits);
+        bits_ = static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    }
+
+    explicit operator double() const {
+        const std::uint32_t bits = std::uint32_t(bits_) << 16;
+        float out;
+        std::memcpy(&out, &bits, sizeof out);
+        return double(out);
+    }
+
+private:
+    std::uint16_t bits_ = 0;
+};
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

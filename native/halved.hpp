@@ -1,0 +1,269 @@
+// A posterior in half the bytes: rows and covariance as halves, the mean in single precision. A label thaws it
+// into scratch, where it is a Posterior<float> that learns, and freezes it again.
+//
+// Once there are many labels, C (posterior minus prior) nearly cancels the prior, and halves would lose the
+// rest. What is kept instead is the covariance of the linear coefficients and of the radial part's values at
+// the kept rows,
+//
+//   S = T (prior + C) T',  T = (identity, K),  K the Gram matrix of the kept rows ,
+//
+// whose entries fall as labels come: rounding takes the same small share of each, early and late.
+#pragma once
+
+#include "dense.hpp"
+#include "half.hpp"
+#include "posterior.hpp"
+
+namespace sf2el {
+inline namespace SF2EL_VARIANT {
+
+class Halved {
+    using Thawed = Posterior<float>;
+
+public:
+    static size_t coordinates(const PosteriorParams& p) { return size_t(p.dim) + 1 + p.size; }
+
+    static size_t state_bytes(const PosteriorParams& p) {
+        const size_t halves = size_t(p.size) * p.dim + packed_size(coordinates(p));
+        return sizeof(PosteriorCounters) + round_up(p.outputs * coordinates(p) * sizeof(float) + halves * sizeof(Half));
+    }
+
+    static size_t scratch_bytes(const PosteriorParams& p) {
+        return thawed_bytes(p) + Thawed::scratch_bytes(p) + working_reals(p) * sizeof(double);
+    }
+
+    // As for a Posterior; the parameters must say that no inverse is kept.
+    Halved(const PosteriorParams& p, void* state, void* scratch) : Halved(p, state, scratch, Adopt{}) {
+        std::memset(state, 0, state_bytes(p));
+        Thawed fresh(p, thawed_, own_scratch());
+        freeze(fresh);
+    }
+
+    struct Adopt {};
+    Halved(const PosteriorParams& p, void* state, void* scratch, Adopt)
+        : p_(p), linear_(size_t(p.dim) + 1), stride_(coordinates(p)) {
+        c_ = static_cast<PosteriorCounters*>(state);
+        mean_ = reinterpret_cast<float*>(c_ + 1);
+        rows_ = reinterpret_cast<Half*>(mean_ + p.outputs * stride_);
+        values_ = rows_ + size_t(p.size) * p.dim;
+        thawed_ = static_cast<unsigned char*>(scratch);
+        working_ = reinterpret_cast<double*>(own_scratch() + Thawed::scratch_bytes(p));
+    }
+
+    // With e = K^-1 k the variance is (phi, e)' S (phi, e) + scale (1 - k'e): nothing has to be thawed.
+    void predict(const double* x, double* scores) {
+        const size_t n = size(), all = linear_ + n;
+        Basis basis(*this, working_);
+        double* psi = basis.spare;
+        for (size_t j = 0; j < p_.dim; ++j) psi[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
+        psi[p_.dim] = std::sqrt(p_.bias);
+        basis.kernels(psi, psi + linear_);
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            double m = 0.0;
+            for (size_t j = 0; j < all; ++j) m += double(mean(k)[j]) * psi[j];
+            scores[k] = Thawed::limit(m, double(Limits<float>::huge));
+        }
+        if (!is_classification(p_.task)) return;
+        double* packed = psi + all;
+        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(values_[i]));
+        double* rest = packed + packed_size(all);
+        Dense e(n, 1, rest);
+        for (size_t s = 0; s < n; ++s) e[s][0] = psi[linear_ + s];
+        basis.divide(e);
+        double unexpressed = p_.size ? 1.0 : 0.0;
+        for (size_t s = 0; s < n; ++s) {
+            unexpressed -= psi[linear_ + s] * e[s][0];
+            psi[linear_ + s] = e[s][0];
+        }
+        const double v = packed_quadratic(packed, psi, all) + p_.rbf_scale * unexpressed;
+        for (size_t k = 0; k < p_.outputs; ++k) scores[k] /= Thawed::softening(v);
+    }
+
+    // The risk from before the update; NaN where y is: then the row can only tie kept ones.
+    double learn(const double* x, double y, double weight, double* scores) {
+        const bool labelled = y == y;
+        if (labelled || (p_.tie_noise > 0.0 && p_.size > 0 && c_->ties < p_.most_ties)) {
+            Thawed posterior = thaw();
+            posterior.learn(x, y, weight, scores);
+            const PosteriorCounters &now = posterior.counters(), before = *c_;
+            predict(x, scores);
+            if (labelled || now.ties != before.ties || now.joined != before.joined || now.floored != before.floored)
+                freeze(posterior);
+        } else {
+            predict(x, scores);
+        }
+        if (!labelled) return y;
+        if (!is_classification(p_.task)) y = Thawed::limit(y, Thawed::most_number);
+        return risk_of(p_.task, p_.outputs, scores, y);
+    }
+
+    PosteriorCounters& counters() { return *c_; }
+    size_t linear() const { return linear_; }
+    size_t size() const { return c_->n; }
+    Half& feature(size_t s, size_t j) const { return rows_[s * p_.dim + j]; }
+    float* mean(size_t k) { return mean_ + k * stride_; }
+    Half* values() { return values_; }
+
+    // C and Q in full and in double precision: from such a C `keep` makes the same halves again.
+    void matrices(double* c, double* q) {
+        const size_t n = size(), all = linear_ + n;
+        Basis basis(*this, working_);
+        const Dense radial = unfold(basis);
+        for (size_t i = 0; i < linear_; ++i)
+            for (size_t j = 0; j <= i; ++j) c[i * all + j] = c[j * all + i] = linear_covariance(i, j);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= linear_ + r; ++j)
+                c[(linear_ + r) * all + j] = c[j * all + linear_ + r] = radial[r][j];
+        Dense inverse(n, n, basis.spare);
+        for (size_t r = 0; r < n; ++r) inverse[r][r] = 1.0;
+        basis.divide(inverse);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < n; ++j) q[r * n + j] = inverse[r][j];
+    }
+
+    // Takes over C, a function of two indices of which the second is at most the first. The rows must be there.
+    template <class Covariance>
+    void keep(const Covariance& c) {
+        const size_t n = size(), all = linear_ + n;
+        Basis basis(*this, working_);
+        for (size_t i = 0; i < linear_; ++i)
+            for (size_t j = 0; j <= i; ++j)
+                values_[packed_row(i) + j] = half(c(i, j) + (i == j ? p_.linear_scale : 0.0));
+        Dense radial(n, all, basis.spare), product(n, all, basis.spare);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < all; ++j) radial[r][j] = j <= linear_ + r ? c(linear_ + r, j) : c(j, linear_ + r);
+        add_product(product, basis.gram, radial);
+        Dense turned(n, n, basis.spare), square(n, n, basis.spare);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < n; ++j) turned[j][r] = product[r][linear_ + j];
+        add_product(square, basis.gram, turned);
+        for (size_t r = 0; r < n; ++r) {
+            Half* row = values_ + packed_row(linear_ + r);
+            for (size_t j = 0; j < linear_; ++j) row[j] = half(product[r][j]);
+            for (size_t j = 0; j <= r; ++j) row[linear_ + j] = half(square[r][j] + p_.rbf_scale * basis.gram[r][j]);
+        }
+    }
+
+private:
+    // The kept rows in double precision, their Gram matrix and its factor.
+    struct Basis {
+        Basis(const Halved& of, double* scratch)
+            : n(of.c_->n),
+              dim(of.p_.dim),
+              gamma(of.p_.gamma),
+              spare(scratch + n * dim),
+              rows(scratch),
+              gram(n, n, spare),
+              root(n, n, spare) {
+            for (size_t s = 0; s < n; ++s)
+                for (size_t j = 0; j < dim; ++j) rows[j * n + s] = double(float_of(of.feature(s, j)));
+            for (size_t s = 0; s < n; ++s) {
+                for (size_t j = 0; j < dim; ++j) spare[j] = rows[j * n + s];
+                kernels(spare, gram[s]);
+                gram[s][s] = 1.0;
+            }
+            copy(root, gram);
+            factor(root, [](size_t) { return PosteriorLimits<float>::jitter; });
+            for (size_t s = 0; s < n; ++s) gram[s][s] += PosteriorLimits<float>::jitter;
+        }
+
+        void kernels(const double* x, double* out) const {
+            squared_distances(rows, n, n, x, dim, out);
+            gaussian(out, gamma, n, out);
+        }
+
+        // b <- K^-1 b.
+        void divide(const Dense& b) const {
+            solve_lower(root, b);
+            solve_upper(root, b);
+        }
+
+        size_t n, dim;
+        double gamma;
+        double* spare;  // what is left of the scratch
+        double* rows;   // feature by feature
+        Dense gram, root;
+    };
+
+    static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
+    static size_t thawed_bytes(const PosteriorParams& p) { return round_up(Thawed::state_bytes(p)); }
+
+    // As much as the call takes that takes most.
+    static size_t working_reals(const PosteriorParams& p) {
+        const size_t n = p.size, all = coordinates(p);
+        const size_t basis = n * p.dim + 2 * Dense::reals(n, n) + p.dim;
+        const size_t predicts = all + packed_size(all) + Dense::reals(n, 1);
+        const size_t turns = 2 * Dense::reals(n, all) + 3 * Dense::reals(n, n);
+        return basis + (predicts > turns ? predicts : turns);
+    }
+
+    static Half half(double value) { return half_of(static_cast<float>(value)); }
+
+    unsigned char* own_scratch() const { return thawed_ + thawed_bytes(p_); }
+
+    double linear_covariance(size_t i, size_t j) const {
+        return double(float_of(values_[packed_row(i) + j])) - (i == j ? p_.linear_scale : 0.0);
+    }
+
+    // The radial rows of C.
+    Dense unfold(Basis& basis) const {
+        const size_t n = basis.n, all = linear_ + n;
+        Dense radial(n, all, basis.spare), turned(n, n, basis.spare);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < all; ++j) {
+                const size_t i = linear_ + r, at = j <= i ? packed_row(i) + j : packed_row(j) + i;
+                const double prior = j < linear_ ? 0.0 : p_.rbf_scale * basis.gram[r][j - linear_];
+                radial[r][j] = double(float_of(values_[at])) - prior;
+            }
+        basis.divide(radial);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < n; ++j) turned[j][r] = radial[r][linear_ + j];
+        basis.divide(turned);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j < n; ++j) radial[r][linear_ + j] = turned[r][j];
+        return radial;
+    }
+
+    Thawed thaw() {
+        Thawed posterior(p_, thawed_, own_scratch(), Thawed::Adopt{});
+        posterior.counters() = *c_;
+        const size_t n = size(), all = linear_ + n;
+        Basis basis(*this, working_);
+        const Dense radial = unfold(basis);
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < p_.dim; ++j) posterior.feature(s, j) = float_of(feature(s, j));
+        for (size_t k = 0; k < p_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) posterior.mean(k)[j] = mean(k)[j];
+        float* c = posterior.covariance();
+        for (size_t i = 0; i < linear_; ++i)
+            for (size_t j = 0; j <= i; ++j) c[packed_row(i) + j] = static_cast<float>(linear_covariance(i, j));
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= linear_ + r; ++j)
+                c[packed_row(linear_ + r) + j] = static_cast<float>(radial[r][j]);
+        return posterior;
+    }
+
+    void freeze(Thawed& posterior) {
+        *c_ = posterior.counters();
+        const size_t n = size(), all = linear_ + n;
+        for (size_t s = 0; s < n; ++s)
+            for (size_t j = 0; j < p_.dim; ++j) feature(s, j) = half_of(posterior.feature(s, j));
+        for (size_t k = 0; k < p_.outputs; ++k)
+            for (size_t j = 0; j < all; ++j) mean(k)[j] = posterior.mean(k)[j];
+        const float* c = posterior.covariance();
+        keep([c](size_t i, size_t j) { return double(c[packed_row(i) + j]); });
+    }
+
+    const PosteriorParams& p_;
+    size_t linear_, stride_;
+    PosteriorCounters* c_;
+    float* mean_;   // outputs x coordinates
+    Half* rows_;    // row by row
+    Half* values_;  // S, packed, linear coordinates first
+    // Scratch, with no meaning between calls.
+    unsigned char* thawed_;
+    double* working_;
+};
+
+}  // namespace SF2EL_VARIANT
+}  // namespace sf2el

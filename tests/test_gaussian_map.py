@@ -1,0 +1,309 @@
+"""The map from means and covariances, and the whitening, in both backends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sf2el._core import backend, native_available
+from sf2el.bank.recipe import whitening
+from sf2el.gaussian_map import Known, Shown, gaussian_map
+
+
+def streams(old, new, rows, seed=0, noise=0.3):
+    """Return old and new features that have to do with each other, and a divisor as a space has it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, old)) @ (np.eye(old) + 0.3 * rng.normal(size=(old, old)))
+    Z = X @ rng.normal(size=(old, new)) + noise * rng.normal(size=(rows, new))
+    return X / (X.std(axis=0) * np.sqrt(old)), Z * rng.uniform(0.1, 30.0, size=new) + 4.0
+
+
+def covariance(rows):
+    return np.atleast_2d(np.cov(rows.T, bias=True))
+
+
+def known(X, Z, overlap, *, old=True, new=True):
+    """What is known when all old rows but the last were seen before the overlap, and the new ones go on."""
+    both = np.hstack([Z[:overlap], X[:overlap]])
+    shown = Shown(Z.mean(axis=0), Z.std(axis=0), covariance(Z), float(len(Z) - overlap))
+    return Known(
+        overlap,
+        Z.shape[1],
+        both.mean(axis=0),
+        covariance(both),
+        covariance(X) if old else None,
+        shown if new else None,
+    )
+
+
+def plain(overlap=20, **given):
+    return known(*streams(4, 6, 200), overlap, **given)
+
+
+def constant_features():
+    X, Z = streams(3, 4, 100)
+    X[:, 1], Z[:, 2] = 0.0, 1234.5
+    return known(X, Z, 10)
+
+
+def one_row():
+    return known(*streams(3, 4, 100), 1)
+
+
+def one_row_and_nothing_else():
+    return known(*streams(3, 4, 100), 1, old=False, new=False)
+
+
+def one_feature_each():
+    return known(*streams(1, 1, 100), 10)
+
+
+def huge_values():
+    X, Z = streams(3, 4, 100)
+    return known(X, np.clip(1e15 * (Z - 4.0), -1e15, 1e15), 10)
+
+
+def huge_offset():
+    X, Z = streams(3, 4, 100)
+    return known(X, Z + 1e9, 10)
+
+
+def rank_deficient():
+    X, Z = streams(2, 2, 100, noise=0.0)
+    return known(np.hstack([X, X, X]), np.hstack([Z, -Z, Z, Z]), 30)
+
+
+def tiny_overlap_spread():
+    """The overlap hardly moved, and the rows after it do."""
+    X, Z = streams(3, 4, 300)
+    Z[:10] = Z[0] + 1e-6 * (Z[:10] - Z[0])
+    return known(X, Z, 10)
+
+
+CASES = {
+    "plain": plain,
+    "a short overlap": lambda: plain(3),
+    "old not known": lambda: plain(old=False),
+    "new not known": lambda: plain(new=False),
+    "neither known": lambda: plain(old=False, new=False),
+    "no later rows": lambda: replace(plain(), new=replace(plain().new, later=0.0)),
+    "many later rows": lambda: replace(plain(), new=replace(plain().new, later=1e7)),
+    "more old than new": lambda: known(*streams(9, 2, 200), 20),
+    "many of each": lambda: known(*streams(21, 35, 400), 40),
+    "so many that NumPy solves for both": lambda: known(*streams(2, 520, 60), 10),
+    "constant features": constant_features,
+    "one row": one_row,
+    "one row and nothing else": one_row_and_nothing_else,
+    "one feature each": one_feature_each,
+    "huge values": huge_values,
+    "huge offset": huge_offset,
+    "rank deficient": rank_deficient,
+    "tiny overlap spread": tiny_overlap_spread,
+}
+
+
+def oracle(what, divisor):
+    """The equations of the module's text, with plain inverses and the rows' sums written out."""
+    q, B = what.new_dim, what.rows
+    S = what.covariance
+    later = 0.0 if what.new is None else what.new.later
+    mean = what.mean[:q] if what.new is None else what.new.mean
+    sd = np.sqrt(np.diag(S)[:q]) if what.new is None else what.new.deviation
+    D = np.diag([1.0 / s if s > 1e-12 * abs(m) + 1e-30 else 0.0 for s, m in zip(sd, mean, strict=True)])
+    m_x, m_a = divisor * what.mean[q:], D @ (what.mean[:q] - mean)
+
+    def correlated(cov):
+        scale = np.diag([1.0 / np.sqrt(v) if v > 1e-18 else 0.0 for v in np.diag(cov)])
+        return scale @ cov @ scale
+
+    p = len(m_x)
+    L = np.linalg.cholesky((np.eye(p) if what.old is None else correlated(what.old)) + 1e-3 * np.eye(p))
+    white = np.linalg.inv(L)
+
+    def sums(extra):
+        rest = -B * m_a / later if later else 0.0 * m_a
+        x, a = B * m_x / (B + extra), (B * m_a + extra * rest) / (B + extra)
+        xx = B * (divisor**2 * S[q:, q:] + np.outer(m_x - x, m_x - x)) + extra * np.outer(x, x)
+        xa = B * (divisor * S[q:, :q] @ D + np.outer(m_x - x, m_a - a)) + extra * np.outer(-x, rest - a)
+        aa = B * (D @ S[:q, :q] @ D + np.outer(m_a - a, m_a - a)) + extra * np.outer(rest - a, rest - a)
+        return x, a, white @ xx @ white.T, white @ xa, aa
+
+    def ridge(uu, ua, aa, weight):
+        W = np.linalg.inv(uu + 0.1 * np.eye(p)) @ ua
+        left = np.diag(aa - 2.0 * W.T @ ua + W.T @ uu @ W) / weight
+        return W, np.maximum(left, 0.0) + 1e-3
+
+    def fitted(uu, ua, aa, weight):
+        W, R = ridge(uu, ua, aa, weight)
+        unseen = 0.1 * np.trace(np.linalg.inv(uu + 0.1 * np.eye(p))) / p
+        return W, R + 0.1 * unseen * np.mean(np.diag(W.T @ W))
+
+    x, a, uu, ua, aa = sums(0.0)
+    W, R = fitted(uu, ua, aa, B)
+    if later:
+        extra = later * R.mean()
+        x, a, uu, ua, aa = sums(extra)
+        W, R = fitted(uu, ua, aa, B + extra)
+        n, G = min(5.0 * B, later), correlated(what.new.covariance)
+        for _ in range(5):
+            E = W @ np.linalg.inv(W.T @ W + np.diag(R))  # E[u | a] = E a
+            second = E @ G @ E.T + np.eye(p) - E @ W.T
+            W, R = ridge(uu + n * second, ua + n * E @ G, aa + n * G, B + extra + n)
+    back = L @ W @ np.linalg.inv(W.T @ W + np.diag(R)) @ D
+    return np.column_stack([back, x]) / divisor, mean + sd * a
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_map_is_that_of_the_equations(be, name):
+    what = CASES[name]()
+    for divisor in (1.0, 2.5):
+        matrix, center = gaussian_map(what, divisor, be.NAME)
+        wanted, wanted_center = oracle(what, divisor)
+        # A column of a feature that reads in the thousands is small: each is compared by its own size.
+        size = np.abs(wanted).max(axis=0) + 1e-300
+        np.testing.assert_allclose(matrix / size, wanted / size, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(center, wanted_center, rtol=1e-9)
+
+
+@pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+@pytest.mark.parametrize("name", CASES)
+def test_backends_agree(name):
+    what = CASES[name]()
+    (matrix, center), (wanted, wanted_center) = (gaussian_map(what, 1.5, be) for be in ("native", "numpy"))
+    assert matrix.shape == wanted.shape
+    size = np.abs(wanted).max(axis=0) + 1e-300
+    np.testing.assert_allclose(matrix / size, wanted / size, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(center, wanted_center, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_map_is_finite_and_leaves_what_it_rests_on_as_it_was(be, name):
+    what, before = CASES[name](), CASES[name]()
+    first, again = gaussian_map(what, 2.0, be.NAME), gaussian_map(what, 2.0, be.NAME)
+    for one, other in zip(first, again, strict=True):
+        assert np.isfinite(one).all()
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(what.covariance, before.covariance)
+    np.testing.assert_array_equal(what.mean, before.mean)
+
+
+def test_a_constant_feature_says_nothing(be):
+    matrix, _ = gaussian_map(constant_features(), 1.0, be.NAME)
+    assert not matrix[:, 2].any()
+    np.testing.assert_allclose(matrix[1], 0.0, atol=1e-12)
+
+
+def not_a_covariance(kind):
+    """What no rows can have shown: a correlation beyond 1, or a variance below 0."""
+    what = plain()
+    if kind == "old":
+        beyond = np.full((4, 4), 1.01)
+        np.fill_diagonal(beyond, 1.0)
+        return replace(what, old=beyond)
+    together = what.covariance.copy()
+    together[6:, 6:] -= 2.0 * np.eye(4)
+    return replace(what, covariance=together)
+
+
+@pytest.mark.parametrize("kind", ["old", "joint"])
+def test_a_matrix_without_a_root_gives_the_same_map_in_both_backends(be, kind):
+    what = not_a_covariance(kind)
+    matrix, center = gaussian_map(what, 1.0, be.NAME)
+    wanted, wanted_center = gaussian_map(what, 1.0, "numpy")
+    assert np.isfinite(matrix).all() and np.isfinite(center).all()
+    np.testing.assert_allclose(matrix, wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max())
+    np.testing.assert_allclose(center, wanted_center, rtol=1e-6)
+
+
+def test_what_is_no_number_is_refused_when_the_map_is_set(be):
+    what = plain()
+    bad = what.covariance.copy()
+    bad[0, 8] = bad[8, 0] = np.nan
+    matrix, center = gaussian_map(replace(what, covariance=bad), 1.0, be.NAME)
+    with pytest.raises(ValueError, match="holds NaN"):
+        be.AffineMap(6, 4).set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+
+
+@pytest.fixture
+def in_each_variant(monkeypatch):
+    """Return a function that gives what the base and the wide variant of the core compute."""
+    if not native_available():
+        pytest.skip("the compiled core was not built")
+    from sf2el._core import _native
+
+    if not _native.wide_usable():
+        pytest.skip("this processor or build has no wide variant of the core")
+
+    def compute(function):
+        found = []
+        for variant in ("base", "wide"):
+            monkeypatch.setenv("SF2EL_VARIANT", variant)
+            found.append(function())
+        return found
+
+    return compute
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_variants_give_the_same_bits(in_each_variant, name):
+    base, wide = in_each_variant(lambda: gaussian_map(CASES[name](), 1.5, "native"))
+    for one, other in zip(base, wide, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+def test_what_does_not_fit_together_is_refused():
+    what = plain()
+    with pytest.raises(ValueError, match="their sizes differ"):
+        gaussian_map(replace(what, old=np.eye(3)), 1.0, "native")
+    with pytest.raises(ValueError, match="their sizes differ"):
+        gaussian_map(replace(what, new=replace(what.new, mean=np.zeros(2))), 1.0, "native")
+    with pytest.raises(ValueError, match="a feature of each space"):
+        gaussian_map(replace(what, new_dim=10), 1.0, "native")
+
+
+# -- whitening
+
+COVARIANCES = {
+    "plain": (covariance(streams(1, 7, 50)[1]), 50.0),
+    "few rows": (covariance(streams(5, 5, 3)[1]), 3.0),
+    "one feature": (np.array([[4.0]]), 10.0),
+    "uncorrelated": (np.diag([1.0, 4.0, 9.0]), 1000.0),
+    "constant": (np.zeros((3, 3)), 20.0),
+    "one constant": (np.diag([1.0, 0.0, 9.0]), 1000.0),
+    "alike": (np.ones((6, 6)), 1e6),
+    "opposite": (np.array([[1.0, -1.0], [-1.0, 1.0]]), 1e9),
+    "huge": (1e30 * covariance(streams(3, 4, 60)[1]), 60.0),
+    "many": (covariance(streams(30, 45, 300)[1]), 300.0),
+}
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_whitening_is_a_root_of_the_inverse(be, name):
+    matrix, rows = COVARIANCES[name]
+    turn = whitening(matrix, rows, be.NAME)
+    np.testing.assert_allclose(turn, turn.T, rtol=0, atol=1e-12)
+    n = len(matrix)
+    variance = np.diag(matrix)
+    scale = np.array([1.0 / np.sqrt(v) if v > 1e-18 else 0.0 for v in variance])
+    drawn = (rows * matrix * np.outer(scale, scale) + n * np.eye(n)) / (rows + n)
+    inverse = np.linalg.inv(drawn + 0.05 * np.eye(n))
+    # Its square is the inverse but for one factor, which keeps the total variance.
+    np.testing.assert_allclose(turn @ turn, inverse * n / np.trace(drawn @ inverse), rtol=1e-9, atol=1e-9)
+    assert np.trace(turn @ drawn @ turn) == pytest.approx(n)
+    assert np.linalg.eigvalsh(turn).min() > 0.0
+
+
+@pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_backends_agree_on_whitening(name):
+    native, numpy = (whitening(*COVARIANCES[name], be) for be in ("native", "numpy"))
+    np.testing.assert_allclose(native, numpy, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_both_variants_give_the_same_whitening(in_each_variant, name):
+    base, wide = in_each_variant(lambda: backend("native").whitening(*COVARIANCES[name], 0.05))
+    np.testing.assert_array_equal(base, wide)
