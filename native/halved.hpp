@@ -50,47 +50,17 @@ public:
         working_ = reinterpret_cast<double*>(own_scratch() + Thawed::scratch_bytes(p));
     }
 
-    // With e = K^-1 k the variance is (phi, e)' S (phi, e) + scale (1 - k'e): nothing has to be thawed.
-    void predict(const double* x, double* scores) {
-        const size_t n = size(), all = linear_ + n;
-        Basis basis(*this, working_);
-        double* psi = basis.spare;
-        for (size_t j = 0; j < p_.dim; ++j) psi[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
-        psi[p_.dim] = std::sqrt(p_.bias);
-        basis.kernels(psi, psi + linear_);
-        for (size_t k = 0; k < p_.outputs; ++k) {
-            double m = 0.0;
-            for (size_t j = 0; j < all; ++j) m += double(mean(k)[j]) * psi[j];
-            scores[k] = Thawed::limit(m, double(Limits<float>::huge));
-        }
-        if (!is_classification(p_.task)) return;
-        double* packed = psi + all;
-        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(values_[i]));
-        double* rest = packed + packed_size(all);
-        Dense e(n, 1, rest);
-        for (size_t s = 0; s < n; ++s) e[s][0] = psi[linear_ + s];
-        basis.divide(e);
-        double unexpressed = p_.size ? 1.0 : 0.0;
-        for (size_t s = 0; s < n; ++s) {
-            unexpressed -= psi[linear_ + s] * e[s][0];
-            psi[linear_ + s] = e[s][0];
-        }
-        const double v = packed_quadratic(packed, psi, all) + p_.rbf_scale * unexpressed;
-        for (size_t k = 0; k < p_.outputs; ++k) scores[k] /= Thawed::softening(v);
-    }
+    void predict(const double* x, double* scores) { predicts(x, scores); }
 
     // The risk from before the update; NaN where y is: then the row can only tie kept ones.
     double learn(const double* x, double y, double weight, double* scores) {
         const bool labelled = y == y;
-        if (labelled || (p_.tie_noise > 0.0 && p_.size > 0 && c_->ties < p_.most_ties)) {
+        if (predicts(x, scores) || labelled) {
             Thawed posterior = thaw();
-            posterior.learn(x, y, weight, scores);
-            const PosteriorCounters &now = posterior.counters(), before = *c_;
-            predict(x, scores);
-            if (labelled || now.ties != before.ties || now.joined != before.joined || now.floored != before.floored)
+            posterior.learn(x, y, weight, own_scores());
+            const PosteriorCounters& now = posterior.counters();
+            if (labelled || now.ties != c_->ties || now.joined != c_->joined || now.floored != c_->floored)
                 freeze(posterior);
-        } else {
-            predict(x, scores);
         }
         if (!labelled) return y;
         if (!is_classification(p_.task)) y = Thawed::limit(y, Thawed::most_number);
@@ -194,15 +164,51 @@ private:
         const size_t basis = n * p.dim + 2 * Dense::reals(n, n) + p.dim;
         const size_t predicts = all + packed_size(all) + Dense::reals(n, 1);
         const size_t turns = 2 * Dense::reals(n, all) + 3 * Dense::reals(n, n);
-        return basis + (predicts > turns ? predicts : turns);
+        return basis + (predicts > turns ? predicts : turns) + p.outputs;
     }
 
     static Half half(double value) { return half_of(static_cast<float>(value)); }
+
+    // Scores that are not asked for.
+    double* own_scores() const { return working_ + working_reals(p_) - p_.outputs; }
 
     unsigned char* own_scratch() const { return thawed_ + thawed_bytes(p_); }
 
     double linear_covariance(size_t i, size_t j) const {
         return double(float_of(values_[packed_row(i) + j])) - (i == j ? p_.linear_scale : 0.0);
+    }
+
+    // Scores, and whether the row may tell something even without a label. With e = K^-1 k the variance is
+    // (phi, e)' S (phi, e) + scale (1 - k'e): nothing has to be thawed.
+    bool predicts(const double* x, double* scores) {
+        const size_t n = size(), all = linear_ + n;
+        Basis basis(*this, working_);
+        double* psi = basis.spare;
+        for (size_t j = 0; j < p_.dim; ++j)
+            psi[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
+        psi[p_.dim] = std::sqrt(p_.bias);
+        basis.kernels(psi, psi + linear_);
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            double m = 0.0;
+            for (size_t j = 0; j < all; ++j) m += double(mean(k)[j]) * psi[j];
+            scores[k] = Thawed::limit(m, double(Limits<float>::huge));
+        }
+        const bool tells = Thawed::may_tell(p_, *c_, psi + linear_);
+        if (!is_classification(p_.task)) return tells;
+        double* packed = psi + all;
+        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(values_[i]));
+        double* rest = packed + packed_size(all);
+        Dense e(n, 1, rest);
+        for (size_t s = 0; s < n; ++s) e[s][0] = psi[linear_ + s];
+        basis.divide(e);
+        double unexpressed = p_.size ? 1.0 : 0.0;
+        for (size_t s = 0; s < n; ++s) {
+            unexpressed -= psi[linear_ + s] * e[s][0];
+            psi[linear_ + s] = e[s][0];
+        }
+        const double by = Thawed::softening(packed_quadratic(packed, psi, all) + p_.rbf_scale * unexpressed);
+        for (size_t k = 0; k < p_.outputs; ++k) scores[k] /= by;
+        return tells;
     }
 
     // The radial rows of C.

@@ -121,6 +121,21 @@ public:
         return std::sqrt(1.0 + pi_over_eight * (v > least_variance ? v : least_variance));
     }
 
+    // Whether a row without a label, with these kernels to n kept rows, may tell an expert anything.
+    template <class Kernel>
+    static bool may_tell(const PosteriorParams& p, const PosteriorCounters& c, const Kernel* k) {
+        if (!(p.tie_noise > 0.0) || !p.size || c.ties >= p.most_ties) return false;
+        double nearest = 0.0, farther = 0.0;
+        for (size_t s = 0; s < c.n; ++s) {
+            const double own = double(k[s]);
+            if (own > farther) farther = own < nearest ? own : nearest;
+            if (own > nearest) nearest = own;
+        }
+        // Kernels are computed anew in another precision: near the limit the row is gone through.
+        constexpr double slack = 0.999;
+        return may_join(p, c.n, slack * nearest) || (c.n > 1 && tie_weight(p, c.n, farther) >= slack * least_tie);
+    }
+
     // Q; where it is not kept, it is good until the scratch is used again.
     Real* inverse() {
         ready();
@@ -297,8 +312,7 @@ private:
         const Real* k = psi_ + linear_;
         size_t first, second;
         nearest_two(k, n, first, second);
-        // The nearest alone expresses its kernel squared: only past that does the rest matter.
-        if (n < p_.size && (n == 0 || 1.0 - double(k[first]) * double(k[first]) > p_.tie_novelty)) {
+        if (may_join(p_, n, n ? double(k[first]) : 0.0)) {
             ready();
             packed_times(inverse_, k, e_, n);
             const Real g = Real(1) - dot(k, e_, n);
@@ -307,12 +321,23 @@ private:
                 return;
             }
         }
-        if (n < 2 || 2 * n < p_.size) return;
-        double weight = 1.0;
-        for (std::uint32_t i = 0; i < p_.tie_power; ++i) weight *= double(k[second]);
+        const double weight = n < 2 ? 0.0 : tie_weight(p_, n, double(k[second]));
         if (weight < least_tie) return;
         ++c_->ties;
         observe_equal(first, second, p_.tie_noise / weight);
+    }
+
+    // Whether an unlabelled row may lie apart from the kept ones, the nearest of which has this kernel. That one
+    // alone expresses its kernel squared: only past that does the rest matter.
+    static bool may_join(const PosteriorParams& p, size_t n, double nearest) {
+        return n < p.size && (n == 0 || 1.0 - nearest * nearest > p.tie_novelty);
+    }
+
+    // What a tie weighs of which the farther row has this kernel; none while there are few rows.
+    static double tie_weight(const PosteriorParams& p, size_t n, double farther) {
+        double weight = 2 * n < p.size ? 0.0 : 1.0;
+        for (std::uint32_t i = 0; i < p.tie_power; ++i) weight *= farther;
+        return weight;
     }
 
     // The largest and the second largest of n kernels; as far as there are two.

@@ -176,8 +176,10 @@ class StreamModel(KeptModel):
     def _changed(self, tracker: Tracker, changes: Sequence[Change]) -> tuple[Stage, Told]:
         """Return the stage that follows from changes of the features, this one untouched."""
         assert self._stage is not None
-        stage, told = self._stage.clone(), []
-        stage.counts = self._label_counts()
+        stage, told = self._stage, []
+        if any(change.kind is not Kind.SURE for change in changes):
+            stage = stage.clone()
+            stage.counts = self._label_counts()
         for change in changes:
             told += self._apply(stage, change)
         follow(tracker, stage)
@@ -207,8 +209,8 @@ class StreamModel(KeptModel):
             case Kind.REVERT:
                 kind = events.REVERTED
                 stage.revert()
-            case Kind.SURE:
-                pass
+            case Kind.SURE:  # nothing but the certainty is new
+                return [Happened(kind, *numbers, change.ago)]
         told = [*told, *self._fitted(stage)]
         if change.kind in (Kind.OPEN, Kind.RETURN) and stage.upcoming is not None:
             for row in self._pending[-change.ago :] if change.ago else []:

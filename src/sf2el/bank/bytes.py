@@ -118,6 +118,8 @@ class BankBudget(Recipe):
             sizes = self._sizes_if(stage, available, held, form)
             if sizes is not None and sizes.main >= max(enough, held.main) and sizes.fresh >= held.fresh:
                 return sizes
+        if has_spare(stage):
+            return None  # halves are slow: first goes what few radial functions can do without
         smallest = Form.HALF if self.precision == "float32" else Form.LEAN
         return self._sizes_if(stage, available, held, smallest)
 
