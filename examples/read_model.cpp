@@ -354,7 +354,7 @@ public:
     }
 };
 
-// Halves: rows, and the lower triangle of the values' covariance. The coefficients apart, as floats.
+// Halves: rows, and the lower triangle of the matrix in place of the covariance. The coefficients apart, as floats.
 class HalvedExpert final : public PosteriorExpert<sf2el::Halved> {
 public:
     HalvedExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
@@ -366,7 +366,7 @@ public:
         check_size(mean, p_.outputs * all);
         for (size_t s = 0; s < n; ++s)
             for (size_t j = 0; j < dim; ++j) core_.feature(s, j) = halves[s * dim + j];
-        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_.values()[i] = halves[n * dim + i];
+        for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_.innovations()[i] = halves[n * dim + i];
         for (size_t k = 0; k < p_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) core_.mean(k)[j] = mean[k * all + j];
     }

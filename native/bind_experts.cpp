@@ -95,6 +95,7 @@ public:
         out["coefficients"] = own(std::move(s.coefficients), {outputs(), all});
         out["covariance"] = own(std::move(s.covariance), {all, all});
         out["inverse"] = own(std::move(s.inverse), {n, n});
+        if (!s.innovations.empty()) out["innovations"] = own(std::move(s.innovations), {all, all});
         out["labels"] = s.counters.labels;
         out["joined"] = s.counters.joined;
         out["removed"] = s.counters.removed;
@@ -118,6 +119,12 @@ public:
         s.coefficients.assign(coefficients.data(), coefficients.data() + coefficients.size());
         s.covariance.assign(covariance.data(), covariance.data() + covariance.size());
         s.inverse.assign(inverse.data(), inverse.data() + inverse.size());
+        if (in.contains("innovations")) {
+            const auto innovations = nb::cast<Matrix>(in["innovations"]);
+            if (innovations.shape(0) != all || innovations.shape(1) != all)
+                throw nb::value_error("This state does not fit this expert: its sizes differ.");
+            s.innovations.assign(innovations.data(), innovations.data() + innovations.size());
+        }
         auto& c = s.counters;
         c.labels = nb::cast<std::uint64_t>(in["labels"]);
         c.joined = nb::cast<std::uint64_t>(in["joined"]);

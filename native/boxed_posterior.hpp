@@ -102,6 +102,11 @@ public:
         out.covariance.resize(all * all);
         out.inverse.resize(n * n);
         halved.matrices(out.covariance.data(), out.inverse.data());
+        out.innovations.resize(all * all);
+        for (size_t i = 0; i < all; ++i)
+            for (size_t j = 0; j <= i; ++j)
+                out.innovations[i * all + j] = out.innovations[j * all + i] =
+                    double(float_of(halved.innovations()[packed_row(i) + j]));
         return out;
     }
 
@@ -113,7 +118,13 @@ public:
             for (size_t j = 0; j < dim; ++j) halved.feature(s, j) = half_of(static_cast<float>(in.rows[s * dim + j]));
         for (size_t k = 0; k < params_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) halved.mean(k)[j] = static_cast<float>(in.coefficients[k * all + j]);
-        halved.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
+        if (in.innovations.empty()) {
+            halved.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
+            return;
+        }
+        for (size_t i = 0; i < all; ++i)
+            for (size_t j = 0; j <= i; ++j)
+                halved.innovations()[packed_row(i) + j] = half_of(static_cast<float>(in.innovations[i * all + j]));
     }
 
 private:

@@ -51,10 +51,11 @@ public:
 // What a posterior is kept in. Halves are computed with in single precision.
 enum class Precision { half, single, full };
 
-// Everything a posterior keeps, in double precision and with full matrices.
+// Everything a posterior keeps, in double precision and with full matrices. One in halves also gives out the
+// matrix that it keeps in place of the covariance, and takes it back as it is.
 struct PosteriorState {
     PosteriorCounters counters;
-    std::vector<double> rows, coefficients, covariance, inverse;
+    std::vector<double> rows, coefficients, covariance, inverse, innovations;
 };
 
 class AnyPosterior : public AnyExpert {

@@ -2,12 +2,13 @@
 // into scratch, where it is a Posterior<float> that learns, and freezes it again.
 //
 // Once there are many labels, C (posterior minus prior) nearly cancels the prior, and halves would lose the
-// rest. What is kept instead is the covariance of the linear coefficients and of the radial part's values at
-// the kept rows,
+// rest. What is kept instead is the covariance of the linear coefficients and of what each kept row adds to
+// those before it,
 //
-//   S = T (prior + C) T',  T = (identity, K),  K the Gram matrix of the kept rows ,
+//   S = T (prior + C) T',  T = (identity, R),  R'R = K, the Gram matrix of the kept rows .
 //
-// whose entries fall as labels come: rounding takes the same small share of each, early and late.
+// Its radial part is the prior's scale on the diagonal to begin with, however alike the rows are, and falls as
+// labels come: rounding takes the same small share of each entry, early and late.
 #pragma once
 
 #include "dense.hpp"
@@ -45,7 +46,7 @@ public:
         c_ = static_cast<PosteriorCounters*>(state);
         mean_ = reinterpret_cast<float*>(c_ + 1);
         rows_ = reinterpret_cast<Half*>(mean_ + p.outputs * stride_);
-        values_ = rows_ + size_t(p.size) * p.dim;
+        innovations_ = rows_ + size_t(p.size) * p.dim;
         thawed_ = static_cast<unsigned char*>(scratch);
         working_ = reinterpret_cast<double*>(own_scratch() + Thawed::scratch_bytes(p));
     }
@@ -72,9 +73,9 @@ public:
     size_t size() const { return c_->n; }
     Half& feature(size_t s, size_t j) const { return rows_[s * p_.dim + j]; }
     float* mean(size_t k) { return mean_ + k * stride_; }
-    Half* values() { return values_; }
+    Half* innovations() { return innovations_; }
 
-    // C and Q in full and in double precision: from such a C `keep` makes the same halves again.
+    // C and Q in full and in double precision.
     void matrices(double* c, double* q) {
         const size_t n = size(), all = linear_ + n;
         Basis basis(*this, working_);
@@ -86,7 +87,8 @@ public:
                 c[(linear_ + r) * all + j] = c[j * all + linear_ + r] = radial[r][j];
         Dense inverse(n, n, basis.spare);
         for (size_t r = 0; r < n; ++r) inverse[r][r] = 1.0;
-        basis.divide(inverse);
+        solve_lower(basis.root, inverse);
+        solve_upper(basis.root, inverse);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < n; ++j) q[r * n + j] = inverse[r][j];
     }
@@ -98,24 +100,24 @@ public:
         Basis basis(*this, working_);
         for (size_t i = 0; i < linear_; ++i)
             for (size_t j = 0; j <= i; ++j)
-                values_[packed_row(i) + j] = half(c(i, j) + (i == j ? p_.linear_scale : 0.0));
+                innovations_[packed_row(i) + j] = half(c(i, j) + (i == j ? p_.linear_scale : 0.0));
         Dense radial(n, all, basis.spare), product(n, all, basis.spare);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < all; ++j) radial[r][j] = j <= linear_ + r ? c(linear_ + r, j) : c(j, linear_ + r);
-        add_product(product, basis.gram, radial);
+        add_product(product, basis.root, radial);
         Dense turned(n, n, basis.spare), square(n, n, basis.spare);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < n; ++j) turned[j][r] = product[r][linear_ + j];
-        add_product(square, basis.gram, turned);
+        add_product(square, basis.root, turned);
         for (size_t r = 0; r < n; ++r) {
-            Half* row = values_ + packed_row(linear_ + r);
+            Half* row = innovations_ + packed_row(linear_ + r);
             for (size_t j = 0; j < linear_; ++j) row[j] = half(product[r][j]);
-            for (size_t j = 0; j <= r; ++j) row[linear_ + j] = half(square[r][j] + p_.rbf_scale * basis.gram[r][j]);
+            for (size_t j = 0; j <= r; ++j) row[linear_ + j] = half(square[r][j] + (j == r ? p_.rbf_scale : 0.0));
         }
     }
 
 private:
-    // The kept rows in double precision, their Gram matrix and its factor.
+    // The kept rows in double precision, and the upper triangular factor of their Gram matrix.
     struct Basis {
         Basis(const Halved& of, double* scratch)
             : n(of.c_->n),
@@ -123,18 +125,15 @@ private:
               gamma(of.p_.gamma),
               spare(scratch + n * dim),
               rows(scratch),
-              gram(n, n, spare),
               root(n, n, spare) {
             for (size_t s = 0; s < n; ++s)
                 for (size_t j = 0; j < dim; ++j) rows[j * n + s] = double(float_of(of.feature(s, j)));
             for (size_t s = 0; s < n; ++s) {
                 for (size_t j = 0; j < dim; ++j) spare[j] = rows[j * n + s];
-                kernels(spare, gram[s]);
-                gram[s][s] = 1.0;
+                kernels(spare, root[s]);
+                root[s][s] = 1.0;
             }
-            copy(root, gram);
             factor(root, [](size_t) { return PosteriorLimits<float>::jitter; });
-            for (size_t s = 0; s < n; ++s) gram[s][s] += PosteriorLimits<float>::jitter;
         }
 
         void kernels(const double* x, double* out) const {
@@ -142,17 +141,11 @@ private:
             gaussian(out, gamma, n, out);
         }
 
-        // b <- K^-1 b.
-        void divide(const Dense& b) const {
-            solve_lower(root, b);
-            solve_upper(root, b);
-        }
-
         size_t n, dim;
         double gamma;
         double* spare;  // what is left of the scratch
         double* rows;   // feature by feature
-        Dense gram, root;
+        Dense root;
     };
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -161,7 +154,7 @@ private:
     // As much as the call takes that takes most.
     static size_t working_reals(const PosteriorParams& p) {
         const size_t n = p.size, all = coordinates(p);
-        const size_t basis = n * p.dim + 2 * Dense::reals(n, n) + p.dim;
+        const size_t basis = n * p.dim + Dense::reals(n, n) + p.dim;
         const size_t predicts = all + packed_size(all) + Dense::reals(n, 1);
         const size_t turns = 2 * Dense::reals(n, all) + 3 * Dense::reals(n, n);
         return basis + (predicts > turns ? predicts : turns) + p.outputs;
@@ -175,11 +168,11 @@ private:
     unsigned char* own_scratch() const { return thawed_ + thawed_bytes(p_); }
 
     double linear_covariance(size_t i, size_t j) const {
-        return double(float_of(values_[packed_row(i) + j])) - (i == j ? p_.linear_scale : 0.0);
+        return double(float_of(innovations_[packed_row(i) + j])) - (i == j ? p_.linear_scale : 0.0);
     }
 
-    // Scores, and whether the row may tell something even without a label. With e = K^-1 k the variance is
-    // (phi, e)' S (phi, e) + scale (1 - k'e): nothing has to be thawed.
+    // Scores, and whether the row may tell something even without a label. With b = R'^-1 k the variance is
+    // (phi, b)' S (phi, b) + scale (1 - b'b): nothing has to be thawed.
     bool predicts(const double* x, double* scores) {
         const size_t n = size(), all = linear_ + n;
         Basis basis(*this, working_);
@@ -196,15 +189,15 @@ private:
         const bool tells = Thawed::may_tell(p_, *c_, psi + linear_);
         if (!is_classification(p_.task)) return tells;
         double* packed = psi + all;
-        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(values_[i]));
+        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(innovations_[i]));
         double* rest = packed + packed_size(all);
-        Dense e(n, 1, rest);
-        for (size_t s = 0; s < n; ++s) e[s][0] = psi[linear_ + s];
-        basis.divide(e);
+        Dense b(n, 1, rest);
+        for (size_t s = 0; s < n; ++s) b[s][0] = psi[linear_ + s];
+        solve_lower(basis.root, b);
         double unexpressed = p_.size ? 1.0 : 0.0;
         for (size_t s = 0; s < n; ++s) {
-            unexpressed -= psi[linear_ + s] * e[s][0];
-            psi[linear_ + s] = e[s][0];
+            unexpressed -= b[s][0] * b[s][0];
+            psi[linear_ + s] = b[s][0];
         }
         const double by = Thawed::softening(packed_quadratic(packed, psi, all) + p_.rbf_scale * unexpressed);
         for (size_t k = 0; k < p_.outputs; ++k) scores[k] /= by;
@@ -218,13 +211,12 @@ private:
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < all; ++j) {
                 const size_t i = linear_ + r, at = j <= i ? packed_row(i) + j : packed_row(j) + i;
-                const double prior = j < linear_ ? 0.0 : p_.rbf_scale * basis.gram[r][j - linear_];
-                radial[r][j] = double(float_of(values_[at])) - prior;
+                radial[r][j] = double(float_of(innovations_[at])) - (i == j ? p_.rbf_scale : 0.0);
             }
-        basis.divide(radial);
+        solve_upper(basis.root, radial);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < n; ++j) turned[j][r] = radial[r][linear_ + j];
-        basis.divide(turned);
+        solve_upper(basis.root, turned);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < n; ++j) radial[r][linear_ + j] = turned[r][j];
         return radial;
@@ -265,7 +257,7 @@ private:
     PosteriorCounters* c_;
     float* mean_;   // outputs x coordinates
     Half* rows_;    // row by row
-    Half* values_;  // S, packed, linear coordinates first
+    Half* innovations_;  // S, packed, linear coordinates first
     // Scratch, with no meaning between calls.
     unsigned char* thawed_;
     double* working_;

@@ -8,7 +8,7 @@ from test_posterior import OUTPUTS, TASKS, hostile, needs_native, same, settings
 
 from sf2el import SF2EL
 from sf2el._core import backend
-from sf2el.halves import brief, covariance_of, front_halves, halved, values_of
+from sf2el.halves import brief, covariance_of, front_halves, halved, innovations_of
 from sf2el.posterior import affine_bytes, posterior_bytes
 
 ODD = [0.0, -0.0, 1.0, -2.5, 0.1, 1e-3, 6.1e-5, 6.0e-5, 3e-8, 2.9e-8, 1e-12, 2049.0, 2051.0, 999.9, -65504.0]
@@ -23,6 +23,7 @@ def test_rows_are_kept_as_the_nearest_halves(be):
     expert = be.Posterior(settings("binary", size=len(rows)), 1, "float16")
     state = expert.state()
     both = 2 + len(rows)
+    del state["innovations"]
     state |= {
         "rows": rows,
         "coefficients": np.zeros((1, both)),
@@ -59,19 +60,16 @@ def test_the_front_halves_of_floats_say_all_of_brief_numbers():
 # -- what stands for the covariance
 
 
-def test_values_and_covariance_are_two_ways_to_say_the_same():
+def test_innovations_and_covariance_are_two_ways_to_say_the_same():
     rng = np.random.default_rng(1)
     s, rows = settings("binary", gamma=1.0), rng.normal(size=(6, 3))
     half = rng.normal(size=(10, 10))
     covariance = -half @ half.T
-    values = values_of(s, rows, covariance)
-    assert np.abs(covariance_of(s, rows, values) - covariance).max() < 1e-9
-    # The values' prior covariance is that of a Gaussian process at the kept rows.
-    prior = values_of(s, rows, np.zeros((10, 10)))
-    apart = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
-    assert np.allclose(prior[4:, 4:], s.rbf_scale * np.exp(-apart), atol=1e-5)
-    assert np.array_equal(prior[:4, :4], s.linear_scale * np.eye(4))
-    assert not prior[4:, :4].any()
+    innovations = innovations_of(s, rows, covariance)
+    assert np.abs(covariance_of(s, rows, innovations) - covariance).max() < 1e-9
+    # To begin with they are as large and as independent as the linear coefficients.
+    prior = innovations_of(s, rows, np.zeros((10, 10)))
+    assert np.array_equal(prior, np.diag([s.linear_scale] * 4 + [s.rbf_scale] * 6))
 
 
 # -- the expert
@@ -183,6 +181,17 @@ def test_a_long_life_among_hostile_rows(be, task, gamma):
     assert (v > -1e-2 * prior).all() and (v < 1.01 * prior).all()
     assert risks.mean() < {"binary": 1.2, "classes": 1.9}.get(task, 1.6)
     assert expert.floored < rounds // 50
+
+
+def test_rows_much_alike_do_not_make_it_lose_its_head(be):
+    """On one smooth feature the Gram matrix is nearly singular: its inverse must not blow rounding up."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(2000 if be.NAME == "native" else 600, 1))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=len(X))
+    s = settings("regression_squared", size=24, gamma=0.5, keep_inverse=False)
+    risks = {p: be.Posterior(s, 1, p).run(X, y)[1][len(X) // 2 :] for p in ("float32", "float16")}
+    assert risks["float16"].max() < 1.0
+    assert risks["float16"].mean() < 1.2 * risks["float32"].mean() < 0.03
 
 
 # -- the model

@@ -66,6 +66,21 @@ def test_the_periods_of_several_cycles_are_found_and_told(kind, backend):
     assert sum(model.weights().values()) == pytest.approx(1.0)
 
 
+def test_past_features_beside_a_third_space_are_learned_alike_in_a_table_and_a_loop(backend):
+    rng = np.random.default_rng(0)
+    names = ["a0", "a1", "b0", "b1", "c0", "c1"]
+    read, X = rng.normal(size=(80, 6)), np.full((80, 6), np.nan)
+    for rows, columns in ((slice(20), slice(2)), (slice(15, 70), slice(2, 4)), (slice(55, 80), slice(4, 6))):
+        X[rows, columns] = read[rows, columns]
+    X[62:70, :2] = read[62:70, :2]  # the first space is back beside the second and the third
+    labels = [int(row[0] > 0) for row in read]
+    table, loop = (SF2EL(budget="64KiB", backend=backend) for _ in range(2))
+    table.learn_many(X, labels, features=names)
+    for row, label in zip(X.tolist(), labels, strict=True):
+        loop.learn_one({name: x for name, x in zip(names, row, strict=True) if x == x}, label)
+    assert table.to_bytes() == loop.to_bytes()
+
+
 @pytest.mark.parametrize("kind", ["default", "paper"])
 @pytest.mark.parametrize("train_in_overlap", [False, True])
 def test_learn_many_is_the_loop_of_learn_one_bit_for_bit(kind, backend, train_in_overlap):

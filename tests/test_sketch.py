@@ -165,6 +165,22 @@ def test_a_map_from_a_sketch_is_the_map_from_all_statistics(be):
     assert isinstance(twin.joint, Sketch) and np.array_equal(twin.recover(Z), maps[1].recover(Z))
 
 
+@pytest.mark.parametrize("value", [1e-200, 1e-30, 1e-18, 1.0, 1e15])
+def test_a_feature_that_was_constant_for_long_may_move(value):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sketch = Sketch(20)
+        rows = rng.normal(size=(40, 20))
+        rows[:30, 4] = 0.0
+        rows[30:, 4] *= value
+        for row in rows:
+            sketch.observe_many(row[None, :])
+            assert np.all(np.isfinite(sketch.matrix()))
+            twin = Sketch(20)
+            twin.set_state(sketch.state())
+        assert np.allclose(np.diagonal(sketch.matrix()), rows.var(axis=0), rtol=1e-6)
+
+
 @pytest.mark.parametrize("count", [8, 30])
 def test_a_file_of_float32_directions_is_read(count):
     """Earlier versions kept them so, in units of the deviations."""

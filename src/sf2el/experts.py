@@ -105,6 +105,7 @@ class PosteriorSeat:
     def widened(self, dim: int) -> None:
         """Give the expert more features, which all its rows so far have at 0."""
         state, more, old = self.posterior.state(), dim - self.dim, self.dim
+        state.pop("innovations", None)
         rows = np.asarray(state["rows"], dtype=np.float64)
         state["rows"] = np.hstack([rows, np.zeros((len(rows), more))])
         # The features come before the constant and the radial functions.
@@ -139,7 +140,7 @@ class PosteriorSeat:
 
     def _adopt(self, state: dict[str, Any]) -> None:
         posterior = self._new()
-        arrays = ("rows", "coefficients", "covariance", "inverse")
+        arrays = {"rows", "coefficients", "covariance", "inverse", "innovations"} & state.keys()
         posterior.set_state(state | {name: np.ascontiguousarray(state[name]) for name in arrays})
         self._take(posterior)
 
@@ -157,6 +158,8 @@ def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
     c = np.array(state["covariance"], dtype=np.float64)
     q = np.array(state["inverse"], dtype=np.float64)
     rows = np.array(state["rows"], dtype=np.float64)
+    if len(rows) > size:
+        state.pop("innovations", None)  # what follows changes the covariance
     while len(rows) > size:
         pivots = np.maximum(np.diagonal(q), 1e-6)
         costs = np.sum(a[:, linear:] ** 2, axis=0) / pivots

@@ -1,12 +1,13 @@
 r"""Numbers of 16 bits, and what an expert of half precision keeps in place of its covariance.
 
 C, posterior minus prior covariance of the coefficients, nearly cancels the prior once there are many labels,
-and 16 bits would lose the rest. Kept is the covariance of the linear coefficients and of the radial part's
-values at the kept rows,
+and 16 bits would lose the rest. Kept is the covariance of the linear coefficients and of what each kept row
+adds to those before it (its innovation),
 
-.. math:: S = T (prior + C) T', \quad T = diag(I, K), \quad K_{ij} = \exp(-\gamma \|x_i - x_j\|^2),
+.. math:: S = T (prior + C) T', \quad T = diag(I, R), \quad R'R = K, \quad K_{ij} = k(x_i, x_j).
 
-whose entries fall as labels come: rounding takes the same small share of each, early and late.
+Its radial part is the prior's scale on the diagonal to begin with, however alike the rows are, and falls as
+labels come: rounding takes the same small share of each entry, early and late.
 """
 
 from __future__ import annotations
@@ -58,49 +59,48 @@ def from_front_halves(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def values_of(settings: PosteriorSettings, rows: Floats, covariance: Floats) -> Floats:
+def innovations_of(settings: PosteriorSettings, rows: Floats, covariance: Floats) -> Floats:
     """Return S from C.
 
     >>> settings = PosteriorSettings(size=2, gamma=1.0)
     >>> rows, C = np.array([[0.0], [1.0]]), np.diag([-1.0, -2.0, -3.0, -4.0])
-    >>> bool(np.allclose(covariance_of(settings, rows, values_of(settings, rows, C)), C))
+    >>> bool(np.allclose(covariance_of(settings, rows, innovations_of(settings, rows, C)), C))
     True
     """
-    gram, linear = _gram(settings, rows), len(covariance) - len(rows)
-    values = covariance.copy()
-    values[linear:] = gram @ values[linear:]
-    values[:, linear:] = values[:, linear:] @ gram
-    return values + _prior(settings, gram, linear)
+    root, linear = _root(settings, rows), len(covariance) - len(rows)
+    innovations = covariance.copy()
+    innovations[linear:] = root @ innovations[linear:]
+    innovations[:, linear:] = innovations[:, linear:] @ root.T
+    return innovations + _prior(settings, linear, len(rows))
 
 
-def covariance_of(settings: PosteriorSettings, rows: Floats, values: Floats) -> Floats:
+def covariance_of(settings: PosteriorSettings, rows: Floats, innovations: Floats) -> Floats:
     """Return C from S."""
-    gram, linear = _gram(settings, rows), len(values) - len(rows)
-    inverse = np.linalg.inv(gram)
-    covariance = values - _prior(settings, gram, linear)
-    covariance[linear:] = inverse @ covariance[linear:]
-    covariance[:, linear:] = covariance[:, linear:] @ inverse
+    root, linear = _root(settings, rows), len(innovations) - len(rows)
+    covariance = innovations - _prior(settings, linear, len(rows))
+    covariance[linear:] = np.linalg.solve(root, covariance[linear:])
+    covariance[:, linear:] = np.linalg.solve(root, covariance[:, linear:].T).T
     return np.asarray(np.tril(covariance) + np.tril(covariance, -1).T)
 
 
-def variance_at(settings: PosteriorSettings, rows: Floats, values: Floats, psi: Floats) -> float:
+def variance_at(settings: PosteriorSettings, rows: Floats, innovations: Floats, psi: Floats) -> float:
     """Return the variance of the function where its features are psi."""
     linear = len(psi) - len(rows)
-    kernels = psi[linear:]
-    shares = np.linalg.solve(_gram(settings, rows), kernels)
+    shares = np.linalg.solve(_root(settings, rows).T, psi[linear:])
     at = np.concatenate([psi[:linear], shares])
-    unexpressed = 1.0 - float(kernels @ shares) if settings.size else 0.0
-    return float(at @ values @ at) + settings.rbf_scale * unexpressed
+    unexpressed = 1.0 - float(shares @ shares) if settings.size else 0.0
+    return float(at @ innovations @ at) + settings.rbf_scale * unexpressed
 
 
-def _gram(settings: PosteriorSettings, rows: Floats) -> Floats:
-    apart = rows[:, None, :] - rows[None, :, :]
-    gram = np.exp(-settings.gamma * np.sum(apart * apart, axis=2))
+def _root(settings: PosteriorSettings, rows: Floats) -> Floats:
+    """Return the upper triangular factor of the Gram matrix."""
+    apart = [np.sum((rows - row) ** 2, axis=1) for row in rows]
+    gram = np.exp(-settings.gamma * np.array(apart).reshape(len(rows), len(rows)))
     np.fill_diagonal(gram, 1.0 + JITTER)
-    return np.asarray(gram)
+    return np.asarray(np.linalg.cholesky(gram).T)
 
 
-def _prior(settings: PosteriorSettings, gram: Floats, linear: int) -> Floats:
-    prior = np.diag(np.full(linear + len(gram), settings.linear_scale))
-    prior[linear:, linear:] = settings.rbf_scale * gram
-    return prior
+def _prior(settings: PosteriorSettings, linear: int, radial: int) -> Floats:
+    scales = np.full(linear + radial, settings.linear_scale)
+    scales[linear:] = settings.rbf_scale
+    return np.diag(scales)

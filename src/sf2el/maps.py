@@ -86,8 +86,8 @@ class JointMap:
 
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
-    not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 16 (d1 + d2) as a sketch, until it is settled;
-    d1 d2 after.
+    not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 40 (d1 + d2) bytes as a sketch, until it is
+    settled; d1 d2 numbers after, or half as many bytes if they are brief.
     """
 
     refits = True

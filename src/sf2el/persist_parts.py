@@ -103,7 +103,7 @@ class Reader:
             psi.set_state(self.array(key, np.shape(psi.state())))
             return psi
         joint = matrix = center = None
-        psi.brief = "brief" in content
+        psi.brief = content.get("brief") is True
         if f"{key}.joint" in self.tensors:
             joint = self.moments(f"{key}.joint", new_dim + old.dim, psi.precision)
         elif f"{key}.sketch" in self.tensors:

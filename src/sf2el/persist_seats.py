@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sf2el.bank import WHITE, BankRecipe, entry_of
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
-from sf2el.halves import covariance_of, halved, values_of
+from sf2el.halves import halved
 from sf2el.learner_seat import LearnerSeat
 from sf2el.maps import LARGEST_SCALED
 from sf2el.paper import PaperRecipe
@@ -100,8 +100,7 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
     if seat.limit > 0.0:
         writer.tensors[f"{key}.turn"] = np.asarray(seat.core.matrix).astype(np.float32)
     if seat.precision == "float16":
-        values = values_of(seat.settings, state["rows"], state["covariance"])
-        kept = [np.ravel(state["rows"]), _lower(values)]
+        kept = [np.ravel(state["rows"]), _lower(state["innovations"])]
         writer.tensors[key] = halved(np.concatenate(kept))
         writer.tensors[f"{key}.mean"] = np.ravel(state["coefficients"]).astype(np.float32)
     else:
@@ -172,7 +171,8 @@ def _halves_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content
     return {
         "rows": rows,
         "coefficients": mean.reshape(outputs, every),
-        "covariance": covariance_of(seat.settings, rows, symmetric(kept[n * dim :], every)),
+        "innovations": symmetric(kept[n * dim :], every),
+        "covariance": np.zeros((every, every)),
         "inverse": np.zeros((n, n)),
     }
 

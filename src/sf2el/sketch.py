@@ -71,6 +71,7 @@ class Sketch:
         if len(kept) == ROOM:
             scale = _deviations(self._squares)
             kept = scale * _without_weakest(_bounded(kept / scale))
+            kept[:, self._squares == 0.0] = 0.0  # rounding has a share for features that never varied
         self._squares = self._squares + direction**2
         self._store(np.vstack([kept, direction]))
 
@@ -81,7 +82,7 @@ class Sketch:
     def _store(self, directions: Floats) -> None:
         """Keep directions in the features' own scale."""
         self._used = len(directions)
-        self._directions[: self._used] = directions / self._units()
+        self._directions[: self._used] = np.clip(directions / self._units(), -LONGEST, LONGEST)
         self._directions[self._used :] = 0.0
 
     def _units(self) -> Floats:

@@ -246,8 +246,9 @@ class StreamModel(KeptModel):
         expected = self._tracker.expected()
         if len(expected) != len(table.names) or set(expected) != set(table.names):
             return 0
-        if self._stage.upcoming is not None and self._stage.upcoming is self._stage.past:
-            return 0
+        upcoming, past = self._stage.upcoming, self._stage.past
+        if upcoming is not None and past is not None and not set(upcoming.names).isdisjoint(past.names):
+            return 0  # the past space's experts see what is read of it
         return min(len(table.rows), self._tracker.quiet(), self._refit_at - self._rows_seen)
 
     def _learn_block(self, table: Table, targets: Floats, weights: Floats | None) -> Rounds:

@@ -114,9 +114,11 @@ class BankBudget(Recipe):
 
     def _sizes(self, stage: Stage, available: int, held: Held) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
-        for form, enough in ((Form.FULL, ENOUGH_BASIS), (Form.LEAN, SOME_BASIS)):
+        for form, enough, fresh in ((Form.FULL, ENOUGH_BASIS, SOME_BASIS), (Form.LEAN, SOME_BASIS, 0)):
             sizes = self._sizes_if(stage, available, held, form)
-            if sizes is not None and sizes.main >= max(enough, held.main) and sizes.fresh >= held.fresh:
+            if sizes is None:
+                continue
+            if sizes.main >= max(enough, held.main) and sizes.fresh >= max(fresh, held.fresh):
                 return sizes
         if has_spare(stage):
             return None  # halves are slow: first goes what few radial functions can do without

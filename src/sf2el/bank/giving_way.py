@@ -106,13 +106,19 @@ def _new_kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return _drop(recipe, stage, stage.current, kernels) if stage.past is not None and kernels else None
 
 
+def _past_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of use for the map alone, which gains more from going on with the new rows."""
+    past = stage.past
+    if not stage.recovers or past is None or past is stage.upcoming or past.moments is None:
+        return None
+    past.moments = None
+    return [Happened(events.UNRELATED, past.dim)]
+
+
 def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """And the covariance of the vanished space, which is of use for nothing else."""
     if stage.psi is None or stage.psi.settled:
         return None
     stage.psi.settle()
-    if stage.past is not None and stage.past is not stage.upcoming:
-        stage.past.moments = None
     return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
@@ -204,6 +210,7 @@ WAYS = (
     _past_before_a_third,
     _opened_experts,
     _new_kernels,
+    _past_covariance,
     _map_statistics,
     _kernels,
     _covariances,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sf2el._core.numpy_backend.expert import Expert
 from sf2el._core.numpy_backend.tasks import is_classification, risk_of, sigmoid, targets
-from sf2el.halves import covariance_of, halved, values_of, variance_at
+from sf2el.halves import covariance_of, halved, innovations_of, variance_at
 from sf2el.kernels import LARGEST, LARGEST_SINGLE, exp_or_zero, squared_distances, within
 from sf2el.posterior import PosteriorSettings, posterior_bytes
 
@@ -93,7 +93,7 @@ class Posterior(Expert):
 
     def _variance(self, psi: Array) -> float:
         if self._halved:
-            return variance_at(self.settings, *self._doubles(self._values), psi.astype(np.float64))
+            return variance_at(self.settings, *self._doubles(self._innovations), psi.astype(np.float64))
         return self._prior(psi) + float(psi @ (self._covariance @ psi))
 
     # -- learning
@@ -297,12 +297,14 @@ class Posterior(Expert):
         """Round what is kept to halves, where that is how it is kept, and go on with what they say."""
         if self._halved:
             self._rows = halved(self._rows).astype(np.float32)
-            values = values_of(self.settings, *self._doubles(covariance))
-            self._values: npt.NDArray[np.float16] = halved(values)
-            self._covariance = self._thawed().astype(np.float32)
+            self._keep(innovations_of(self.settings, *self._doubles(covariance)))
+
+    def _keep(self, innovations: Floats) -> None:
+        self._innovations: npt.NDArray[np.float16] = halved(innovations)
+        self._covariance = self._thawed().astype(np.float32)
 
     def _thawed(self) -> Floats:
-        return covariance_of(self.settings, *self._doubles(self._values))
+        return covariance_of(self.settings, *self._doubles(self._innovations))
 
     def _doubles(self, matrix: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         return self._rows.astype(np.float64), matrix.astype(np.float64)
@@ -324,6 +326,8 @@ class Posterior(Expert):
             "covariance": self._thawed() if self._halved else self._covariance,
             "inverse": self._inverse,
         }
+        if self._halved:
+            arrays["innovations"] = self._innovations
         kept: dict[str, Any] = {name: np.array(value, np.float64) for name, value in arrays.items()}
         return kept | {name: getattr(self, name) for name in COUNTERS} | {"residuals": self._residuals}
 
@@ -337,6 +341,8 @@ class Posterior(Expert):
             "covariance": (both, both),
             "inverse": (n, n),
         }
+        if "innovations" in state:
+            shapes["innovations"] = (both, both)
         if n > self.settings.size or any(np.shape(state[name]) != shape for name, shape in shapes.items()):
             raise ValueError("This state does not fit this expert: its sizes differ.")
         self._rows = np.array(state["rows"], self._real)
@@ -346,7 +352,11 @@ class Posterior(Expert):
         for name in COUNTERS:
             setattr(self, name, int(state[name]))
         self._residuals = float(state["residuals"])
-        self._freeze(np.array(state["covariance"], np.float64))
+        if self._halved and "innovations" in state:
+            self._rows = halved(self._rows).astype(np.float32)
+            self._keep(np.array(state["innovations"], np.float64))
+        else:
+            self._freeze(np.array(state["covariance"], np.float64))
 
 
 def _lower(matrix: Array) -> Array:
