@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sf2el.datasets import load
+from sf2el.datasets import DatasetMissing, load
 
 VARIANTS = {"--paper --buffer 60": ["--paper", "--buffer", "60"], "default, 64 KiB": []}
 
@@ -38,7 +38,11 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = write_csv(folder / "magic04.csv", given.data_dir)
+        try:
+            rows = write_csv(folder / "magic04.csv", given.data_dir)
+        except DatasetMissing as missing:
+            print(f"Not measured. {missing}")
+            return
         for title, options in VARIANTS.items():
             whole, inside, accuracy = float("inf"), 0.0, 0.0
             for _ in range(given.repeats):

@@ -59,6 +59,8 @@ MAKERS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "bank, overlap": (lambda: SF2EL(budget="6KiB"), 57, 2),
     "bank, in doubt": (lambda: SF2EL(budget="6KiB"), 62, 2),
     "bank, swapped": (lambda: SF2EL(budget="16KiB", class_weight="balanced"), 90, 2),
+    "bank, halves": (lambda: SF2EL(budget="3KiB"), 94, 2),
+    "bank, halves, overlap": (lambda: SF2EL(budget="2KiB"), 57, 2),
     "bank, returned": (lambda: SF2EL(budget="16KiB"), 126, 2),
     "bank, newcomers": (lambda: SF2EL(budget="16KiB"), 52, 2),
     "classes": (lambda: SF2EL(budget="12KiB"), 100, 3),
