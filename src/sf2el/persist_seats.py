@@ -127,7 +127,8 @@ def _posterior_in(
     size, dim = settings.size, space.dim
     if content["precision"] not in ("float64", "float32", "float16") or settings.outputs != outputs:
         raise ValueError("an expert's shape is none")
-    reader.check_size(8 * ((dim + size + 2) ** 2 + outputs * (dim + size + 2)))
+    scratch = 8 if content["precision"] == "float16" else 1  # halves are thawed into as many times the room
+    reader.check_size(8 * (scratch * (dim + size + 2) ** 2 + outputs * (dim + size + 2)))
     n = whole(content["rows"])
     if n > size:
         raise ValueError("an expert has more rows than it can")
