@@ -17,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 Observed = Mapping[Hashable, float]
 
 NEVER = 1 << 60
+NOTHING: Floats = np.empty(0)
 
 
 class Rounds(NamedTuple):
@@ -55,10 +56,15 @@ class Stage:
         total = past + len(self.current.seats)
         self._scores: Floats = np.zeros(total * self.outputs)
         self._risks: Floats = np.zeros(total)
-        split = past * self.outputs
-        self._past_scores, self._own_scores = self._scores[:split], self._scores[split:]
-        self._past_risks, self._own_risks = self._risks[:past], self._risks[past:]
-        self._past_row: Floats = np.empty(0 if self.past is None else self.past.dim)
+        # Where no past expert plays nothing is split, and thousands of models share one empty array.
+        self._past_scores: Floats = NOTHING
+        self._past_risks: Floats = NOTHING
+        self._own_scores, self._own_risks = self._scores, self._risks
+        if past:
+            split = past * self.outputs
+            self._past_scores, self._own_scores = self._scores[:split], self._scores[split:]
+            self._past_risks, self._own_risks = self._risks[:past], self._risks[past:]
+        self._past_row: Floats = NOTHING if self.past is None else np.empty(self.past.dim)
         self._trial: Any = None
         self._shared: list[tuple[int, int]] = []
         if past and self.past is not None:
