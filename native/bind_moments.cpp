@@ -76,7 +76,7 @@ private:
 class AffineMap final : public RowMap {
 public:
     AffineMap(std::size_t from, std::size_t to, double limit, const std::string& precision)
-        : from_(from), to_(to), limit_(limit), kept_(choose<Kept>(precision, {{"float64", Kept::full}, {"float32", Kept::single}, {"bfloat16", Kept::brief}})) {
+        : from_(from), to_(to), limit_(limit), kept_(kept_in(precision)) {
         block_.resize(nbytes() / sizeof(double));
     }
 
@@ -140,6 +140,11 @@ public:
 
 private:
     enum class Kept { brief, single, full };
+
+    static Kept kept_in(const std::string& precision) {
+        return choose<Kept>(precision,
+                            {{"float64", Kept::full}, {"float32", Kept::single}, {"bfloat16", Kept::brief}});
+    }
 
     template <class F>
     void with(F f) {

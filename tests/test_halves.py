@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_posterior import OUTPUTS, TASKS, hostile, needs_native, same, settings, stream, variance
+from test_posterior import (
+    OUTPUTS,
+    TASKS,
+    hostile,
+    hostile_labels,
+    needs_native,
+    same,
+    settings,
+    stream,
+    variance,
+)
 
 from sf2el import SF2EL
 from sf2el._core import backend
@@ -168,11 +178,7 @@ def test_both_compiled_variants_give_the_same_bits(monkeypatch):
 def test_a_long_life_among_hostile_rows(be, task, gamma):
     rounds = 30_000 if be.NAME == "native" else 3_000
     X, rng = hostile(rounds, 4, 3)
-    y = {"binary": rng.choice([-1.0, 1.0], rounds), "classes": rng.integers(0, 3, rounds).astype(float)}.get(
-        task, rng.normal(size=rounds) + X[:, 0]
-    )
-    if task != "classes":  # and stretches of one label
-        y[(np.arange(rounds) // 977) % 3 == 0] = 1.0
+    y = hostile_labels(task, X, rng)
     s = settings(task, size=15, gamma=gamma)
     expert = be.Posterior(s, 4, "float16")
     scores, risks = expert.run(X, y, rng.choice([1.0, 1.0, 20.0], rounds))

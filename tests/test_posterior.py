@@ -347,6 +347,17 @@ def hostile(rounds, dim, seed):
     return X / np.sqrt(dim), rng
 
 
+def hostile_labels(task, X, rng):
+    """Noise, and stretches of one label."""
+    rounds = len(X)
+    y = {"binary": rng.choice([-1.0, 1.0], rounds), "classes": rng.integers(0, 3, rounds).astype(float)}.get(
+        task, rng.normal(size=rounds) + X[:, 0]
+    )
+    if task != "classes":
+        y[(np.arange(rounds) // 977) % 3 == 0] = 1.0
+    return y
+
+
 def variance(expert, s, X):
     """Posterior variances of f at rows, from the state."""
     state = expert.state()
@@ -363,11 +374,7 @@ def variance(expert, s, X):
 def test_a_long_life_among_hostile_rows_leaves_it_finite_and_positive(be, task, gamma, precision):
     rounds = 200_000 if be.NAME == "native" else 3_000
     X, rng = hostile(rounds, 4, 3)
-    y = {"binary": rng.choice([-1.0, 1.0], rounds), "classes": rng.integers(0, 3, rounds).astype(float)}.get(
-        task, rng.normal(size=rounds) + X[:, 0]
-    )
-    if task != "classes":  # and stretches of one label
-        y[(np.arange(rounds) // 977) % 3 == 0] = 1.0
+    y = hostile_labels(task, X, rng)
     s = settings(task, size=15, gamma=gamma)
     expert = be.Posterior(s, 4, precision)
     scores, risks = expert.run(X, y, rng.choice([1.0, 1.0, 20.0], rounds))
