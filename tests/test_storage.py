@@ -13,9 +13,10 @@ from click.testing import CliRunner
 from sf2el import Learner
 from sf2el.cli import main
 from sf2el.datasets import load
-from sf2el.experiments import changing_budget, storage
+from sf2el.experiments import changing_budget, storage_runner
 from sf2el.experiments.readings import reading
-from sf2el.experiments.storage import PAPER, PLANNER, Design, Kept, Storage
+from sf2el.experiments.storage import Storage
+from sf2el.experiments.storage_design import PAPER, PLANNER, Design, Entry, Kept
 from sf2el.methods import run_methods
 from sf2el.settings import LEAST_BUFFER, LearnerSettings
 from sf2el.streams import TwoSpaceStream, stream_for
@@ -78,11 +79,11 @@ def test_two_learners_hedged_are_sf2el(swiss):
     design, best = Design.declared(), reading("best")
     stream = stream_for(swiss, 3, design.label_rate, design.overlap)
     setup = best.setup(stream, "swiss", buffer_size=20, label_rate=design.label_rate)
-    entry = storage.Entry("swiss", PAPER, None, (Kept(), Kept()), (20, 20), (2, 3))
-    tracks = [storage.run_part(part, stream, setup) for part in entry.parts(3)]
+    entry = Entry("swiss", PAPER, None, (Kept(), Kept()), (20, 20), (2, 3))
+    tracks = [storage_runner.run_part(part, stream, setup) for part in entry.parts(3)]
     expected = run_methods(stream, setup, methods=["SF2EL"], seed=3)["SF2EL"]
     accuracy = float(np.mean(expected.correct(stream.y[stream.t1 :])))
-    assert storage.hedged_accuracy(stream, setup, best, tracks) == accuracy
+    assert storage_runner.hedged_accuracy(stream, setup, best, tracks) == accuracy
 
 
 def test_falls_are_found():
@@ -130,7 +131,7 @@ SMALL = replace(Design.declared(), datasets=("swiss",), budgets=(2048, 16384), m
 def test_the_number_of_threads_changes_nothing(swiss, tmp_path):
     texts = []
     for jobs in (1, 3):
-        result = storage.measure(SMALL, {"swiss": swiss}, reading("best"), runs=2, jobs=jobs)
+        result = storage_runner.measure(SMALL, {"swiss": swiss}, reading("best"), runs=2, jobs=jobs)
         result.write(tmp_path)
         texts.append((tmp_path / "storage.json").read_bytes())
     assert texts[0] == texts[1]

@@ -105,18 +105,21 @@ def _storage(
     from sf2el import __version__
     from sf2el._core import backend
     from sf2el.cli.progress import progress
-    from sf2el.experiments import figures, storage
+    from sf2el.experiments import figures, storage_runner
     from sf2el.experiments.readings import reading
+    from sf2el.experiments.storage_design import load_design
     from sf2el.report.storage_page import drawings, storage_page
 
     if name != "best":
         raise click.BadParameter("storage is measured under the best reading.", param_hint="--reading")
     if not datasets:
         raise ValueError("None of the datasets is here; sf2el datasets says how to get them.")
-    design = storage.load_design(datasets)
-    parts = storage.parts_of(design, storage.entries_of(design, datasets, reading(name)), runs)
+    design = load_design(datasets)
+    parts = storage_runner.parts_of(design, storage_runner.entries_of(design, datasets, reading(name)), runs)
     with progress(f"storage, {name} reading", len(parts)) as advance:
-        result = storage.measure(design, datasets, reading(name), runs=runs, jobs=jobs, advance=advance)
+        result = storage_runner.measure(
+            design, datasets, reading(name), runs=runs, jobs=jobs, advance=advance
+        )
     result.write(folder)
     drawn = drawings(result)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -185,7 +188,7 @@ def _print_storage(result: Storage) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sf2el.experiments.storage import KIB, PLANNER
+    from sf2el.experiments.storage_design import KIB, PLANNER
 
     budgets = result.design.budgets
     table = Table(title=f"{result.design.title}: the planner", box=None, header_style="bold")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sf2el.experiments import figures, storage_figures
-from sf2el.experiments.storage import KIB, PAPER, PLANNER, Storage
+from sf2el.experiments.storage import Storage
+from sf2el.experiments.storage_design import KIB, PAPER, PLANNER
 from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
 
 if TYPE_CHECKING:
