@@ -79,7 +79,9 @@ class Posterior(Expert):
         return exp_or_zero(-within(self.settings.gamma, x) * squared_distances(self._rows, x))
 
     def _means(self, psi: Array) -> Floats:
-        return np.clip((self._mean @ psi).astype(np.float64), -self._huge, self._huge)
+        # Not by BLAS, which was seen to report an invalid value in such a small product of finite float32.
+        products = np.einsum("kj,j->k", self._mean, psi)
+        return np.clip(products.astype(np.float64), -self._huge, self._huge)
 
     def _prior(self, psi: Array) -> float:
         phi = psi[: self._linear]
