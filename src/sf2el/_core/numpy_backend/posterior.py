@@ -80,7 +80,7 @@ class Posterior(Expert):
 
     def _means(self, psi: Array) -> Floats:
         # Not by BLAS, which was seen to report an invalid value in such a small product of finite float32.
-        products = np.einsum("kj,j->k", self._mean, psi)
+        products: Array = np.einsum("kj,j->k", self._mean, psi)
         return np.clip(products.astype(np.float64), -self._huge, self._huge)
 
     def _prior(self, psi: Array) -> float:
