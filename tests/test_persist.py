@@ -364,6 +364,33 @@ def test_a_file_that_asks_for_all_memory_is_refused():
         SF2EL.from_bytes(closed(header, content, body))
 
 
+@pytest.mark.parametrize(
+    ("name", "array", "place", "value", "told"),
+    [
+        ("bank", "current.scaler", 0, 1e300, "beyond what a row may hold"),
+        ("bank", "current.scaler", -1, 1e20, "spread is none"),
+        ("bank", "weights", 0, -1.0, "weights are none"),
+        ("bank", "weights", 0, 0.9, "weights are none"),
+        ("bank, overlap", "overlap.joint", 1, 1e30, "of no rows"),
+        ("bank, overlap", "overlap.joint.sums", 0, -1.0, "of no rows"),
+        ("bank, overlap", "overlap.joint.sums", 1, 3e38, "of no rows"),
+        ("bank, swapped", "psi", 0, 1e300, "beyond what a row may hold"),
+        ("bank, newcomers", "pending", 0, -1.0, "weighs nothing"),
+        ("bank, newcomers", "pending", 2, 1e200, "beyond what a row may hold"),
+    ],
+)
+def test_numbers_that_no_stream_gives_are_refused(name, array, place, value, told):
+    model = made(name)
+    header, content, body = opened(model.to_bytes())
+    start, stop = header[array]["data_offsets"]
+    numbers = np.frombuffer(body[start:stop], {"F64": "<f8", "F32": "<f4"}[header[array]["dtype"]]).copy()
+    assert numbers[place] != value
+    numbers[place] = value
+    changed = closed(header, content, body[:start] + numbers.tobytes() + body[stop:])
+    with pytest.raises(ValueError, match=told):
+        type(model).from_bytes(changed)
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_bit_that_changed_is_noticed_by_the_checksum(name):
     model = made(name)

@@ -18,12 +18,12 @@ from sf2el.budget import MODEL_BYTES, newcomer_room
 from sf2el.events import MOST_KEPT, Happened
 from sf2el.formats import FORMAT, brought_up
 from sf2el.paper import PaperRecipe
-from sf2el.persist_checks import whole
+from sf2el.persist_checks import MOST_ROWS, check_features, whole
 from sf2el.persist_parts import Reader, Writer
 from sf2el.persist_recipe import recipe_in, recipe_out
 from sf2el.persist_seats import check_seats
 from sf2el.plan import Shape, events_kept, smallest_budget
-from sf2el.rows import Names
+from sf2el.rows import LARGEST_FEATURE, Names
 from sf2el.space import Space
 from sf2el.spaces import LATELY, Tracker
 from sf2el.stage import Stage
@@ -228,6 +228,9 @@ def _stage_in(content: dict[str, Any], reader: Reader, recipe: Recipe, outputs: 
     stage.began = whole(content["began"])
     stage.weights = recipe.new_weights(stage)
     stage.weights.set_state(reader.array("weights", np.shape(stage.weights.state())))
+    weights = stage.weights.weights
+    if np.any(weights < 0.0) or abs(weights.sum() - 1.0) > 1e-6:
+        raise ValueError("its experts' weights are none")
     stage.arrange()
     return stage
 
@@ -255,8 +258,9 @@ def _space_in(key: str, content: dict[str, Any], reader: Reader, recipe: Recipe,
     space = recipe.new_space(names, dim=dim, born=born, related=f"{key}.moments" in reader.tensors)
     if space.scaler is not None:
         state = reader.array(f"{key}.scaler", (3 * dim,))
-        if np.any(state[dim:] < 0.0):
+        if np.any(state[dim:] < 0.0) or np.any(state[2 * dim :] > MOST_ROWS):
             raise ValueError("a feature's spread is none")
+        check_features(state[:dim])
         space.scaler.set_state(state)
     if space.moments is not None:
         space.moments.set_state(reader.moments(f"{key}.moments", dim, space.precision))
@@ -337,6 +341,9 @@ def _pending_in(model: KeptModel, rows: list[list[Any]], reader: Reader) -> None
         names = [name for i, name in enumerate(known) if bits >> i & 1]
         weight, target, *row = values[place : place + 2 + len(names)].tolist()
         place += 2 + len(names)
+        if not 0.0 < weight <= LARGEST_FEATURE:
+            raise ValueError("a row weighs nothing")
+        check_features(np.array(row))
         model._pending_in(dict(zip(names, row, strict=True)), target if labelled else None, weight)
     if place != len(values):
         raise ValueError("a row has more features than names")

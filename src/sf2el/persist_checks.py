@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.rows import LARGEST_FEATURE
+
 Content = dict[str, Any]
+
+MOST_ROWS = 1e15
+"""Rows beyond which no model has lived."""
 
 
 def whole(value: Any) -> int:
@@ -22,6 +27,12 @@ def positive(value: Any) -> float:
     if not isinstance(value, (int, float)) or not 0.0 <= value < 1e300:
         raise ValueError(f"{value!r} is no size")
     return float(value)
+
+
+def check_features(values: npt.NDArray[Any]) -> None:
+    """Raise ValueError if a feature, or the mean of one, is beyond what a row may hold."""
+    if np.any(np.abs(values) > LARGEST_FEATURE):
+        raise ValueError("a feature in it is beyond what a row may hold")
 
 
 def changed(settings: Any, usual: Any) -> Content:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.halves import from_front_halves, front_halves
-from sf2el.maps import JointMap
-from sf2el.persist_checks import whole
+from sf2el.maps import LARGEST_READ, JointMap
+from sf2el.persist_checks import MOST_ROWS, check_features, whole
 from sf2el.persist_seats import SEATS
 from sf2el.recipe import Recipe
 from sf2el.rows import Names
@@ -111,6 +111,7 @@ class Reader:
             joint = self.sketch(f"{key}.sketch", new_dim + old.dim)
         if key in self.tensors:
             center, offset = np.split(self.array(key, (new_dim + old.dim,)), [new_dim])
+            check_features(center)
             linear = self._linear_map(f"{key}.matrix", (old.dim, new_dim), psi)
             matrix = np.column_stack([linear.astype(np.float64), offset])
         if (key == "psi") != (matrix is not None) or (key == "overlap" and joint is None):
@@ -137,15 +138,27 @@ class Reader:
     def moments(self, key: str, dim: int, precision: str) -> npt.NDArray[np.float64]:
         """Return the state of a running mean and covariance."""
         head = self.array(key, (1 + dim,))
-        if not 0.0 <= head[0] < 1e15:
+        if not 0.0 <= head[0] < MOST_ROWS:
             raise ValueError("statistics rest on no number of rows")
-        return np.concatenate([head, self.array(f"{key}.sums", (dim * (dim + 1) // 2,), precision)])
+        sums = self.array(f"{key}.sums", (dim * (dim + 1) // 2,), precision)
+        squares = sums[np.cumsum(np.arange(1, dim + 1)) - 1]
+        # No product of two features sums to more than the larger one's squares do, but for rounding.
+        largest = min(1.1 * squares.max(), 5.0 * LARGEST_READ**2 * max(head[0], 1.0))
+        if (
+            np.any(squares < 0.0)
+            or np.any(np.abs(sums) > largest)
+            or np.any(np.abs(head[1:]) > 2.0 * LARGEST_READ)
+        ):
+            raise ValueError("statistics are of no rows")
+        return np.concatenate([head, sums])
 
     def sketch(self, key: str, dim: int) -> Floats:
         """Return the state of a sketch of rows."""
         head = self.array(key, (2 + 2 * dim,))
-        if not 0.0 <= head[0] < 1e15:
+        if not 0.0 <= head[0] < MOST_ROWS or np.any(head[2 + dim :] < 0.0):
             raise ValueError("a sketch rests on no number of rows")
+        check_features(head[2 : 2 + dim])
+        check_features(head[2 + dim :])
         key = f"{key}.directions"
         if self.tensors[key].dtype == np.float16:
             return np.concatenate([head, self.array(key, (ROOM * dim,), np.float16)])
