@@ -25,6 +25,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery/*.rst", "**/README.rst"]
 nitpicky = False
 suppress_warnings = ["config.cache"]
+smartquotes = False  # a command in a docstring is to be copied as it stands
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

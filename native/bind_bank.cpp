@@ -18,6 +18,11 @@ public:
             const Expert& one = nb::cast<const Expert&>(object);
             experts_.push_back(&one);
             if (one.dim() != dim()) throw nb::value_error("The experts of a bank share one space: their dim differs.");
+            const bool several = one.outputs() > 1;
+            if (task_ && several != (*task_ == sf2el::Task::classes))
+                throw nb::value_error("The experts of a bank and its task differ in their outputs.");
+            if (one.outputs() != experts_.front()->outputs())
+                throw nb::value_error("The experts of a bank differ in their outputs.");
             outputs_ += one.outputs();
         }
     }

@@ -155,7 +155,7 @@ public:
 class TurnedCore final : public sf2el::AnyExpert {
 public:
     TurnedCore(sf2el::AnyExpert& inner, double limit)
-        : inner_(inner), limit_(limit), matrix_(inner.dim() * inner.dim(), 0.0f), turned_(inner.dim()) {
+        : inner_(inner), limit_(limit), matrix_(inner.dim() * inner.dim(), 0.0f) {
         for (std::size_t i = 0; i < inner.dim(); ++i) matrix_[i * inner.dim() + i] = 1.0f;
     }
 
@@ -173,22 +173,24 @@ public:
     std::vector<float>& matrix() { return matrix_; }
 
 private:
-    const double* turn(const double* x) {
+    // The turned row, good until this thread turns another.
+    const double* turn(const double* x) const {
         const std::size_t n = dim();
+        thread_local std::vector<double> turned;
+        if (turned.size() < n) turned.resize(n);
         for (std::size_t j = 0; j < n; ++j) {
             const float* row = matrix_.data() + j * n;
             double value = 0.0;
             for (std::size_t i = 0; i < n; ++i) value += double(row[i]) * x[i];
             value = value < limit_ ? value : limit_;
-            turned_[j] = value > -limit_ ? value : -limit_;
+            turned[j] = value > -limit_ ? value : -limit_;
         }
-        return turned_.data();
+        return turned.data();
     }
 
     sf2el::AnyExpert& inner_;
     double limit_;
     std::vector<float> matrix_;  // by rows
-    std::vector<double> turned_;
 };
 
 class Turned final : public ExpertOf<TurnedCore> {

@@ -71,19 +71,9 @@ public:
         return own(std::move(probabilities), {classes});
     }
 
-    std::pair<Out<double>, Out<double>> run_binary(const Matrix& scores, const Matrix& risks) {
-        return run(scores, risks, 1, {scores.shape(0)},
-                   [this](const double* row, double* out) { *out = shared_.mix_binary(row); });
-    }
-
     std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Matrix& risks) {
         return run(scores, risks, 1, {scores.shape(0)},
                    [this](const double* row, double* out) { *out = shared_.mix_log_odds(row); });
-    }
-
-    std::pair<Out<double>, Out<double>> run_mean(const Matrix& scores, const Matrix& risks) {
-        return run(scores, risks, 1, {scores.shape(0)},
-                   [this](const double* row, double* out) { *out = shared_.mix_mean(row); });
     }
 
     std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Matrix& risks, std::size_t classes) {
@@ -133,9 +123,7 @@ void bind_fixed_share(nb::module_& m) {
         .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "risks"_a)
         .def("mix_classes", &FixedShare::mix_classes, "scores"_a, "classes"_a)
         .def("mix_mean", &FixedShare::mix_mean, "scores"_a)
-        .def("run_binary", &FixedShare::run_binary, "scores"_a, "risks"_a)
         .def("run_classes", &FixedShare::run_classes, "scores"_a, "risks"_a, "classes"_a)
-        .def("run_mean", &FixedShare::run_mean, "scores"_a, "risks"_a)
         .def("state", &FixedShare::state)
         .def("set_state", &FixedShare::set_state, "state"_a)
         .def_prop_ro("experts", &FixedShare::experts)

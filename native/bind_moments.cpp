@@ -8,7 +8,6 @@ bool is_single(const std::string& precision) {
     return choose<bool>(precision, {{"float64", false}, {"float32", true}});
 }
 
-// Calls f with the core's object in the precision that the block is kept in.
 class Moments final : public RowMoments {
 public:
     Moments(std::size_t dim, const std::string& precision) : dim_(dim), single_(is_single(precision)) {
@@ -26,8 +25,9 @@ public:
     }
 
     void observe_row(const double* x) override {
-        scratch_.resize(dim_);
-        with([&](auto moments) { moments.observe(x, scratch_.data()); });
+        thread_local std::vector<double> scratch;
+        if (scratch.size() < dim_) scratch.resize(dim_);
+        with([&](auto moments) { moments.observe(x, scratch.data()); });
     }
 
     double count() const { return block_[0]; }
@@ -70,7 +70,7 @@ private:
 
     std::size_t dim_;
     bool single_;
-    std::vector<double> block_, scratch_;
+    std::vector<double> block_;
 };
 
 class AffineMap final : public RowMap {

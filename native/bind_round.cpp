@@ -19,39 +19,36 @@ public:
                           !map_ == !past_ && (!map_ || (map_->from() <= dim && map_->to() == past_->dim())) &&
                           mixer_->experts() == bank_->outputs() + (past_ ? past_->outputs() : 0);
         if (!fits) throw nb::value_error("These parts make no round.");
-        row_.resize(dim);
-        view_.resize(dim);
-        if (past_) recovered_.resize(past_->dim());
-        scores_.resize(mixer_->experts());
-        risks_.resize(mixer_->experts());
     }
 
     // The combined score, or None for a row that has other features.
     nb::object predict(const nb::dict& row) {
-        if (!gather_row(row, names_, row_.data())) return nb::none();
-        const double* view = look(false);
-        double* own = scores_.data();
+        Working& w = working();
+        if (!gather_row(row, names_, w.row.data())) return nb::none();
+        const double* view = look(w, false);
+        double* own = w.scores.data();
         if (past_) {
-            past_->score_row(recovered_.data(), own);
+            past_->score_row(w.recovered.data(), own);
             own += past_->outputs();
         }
         bank_->score_row(view, own);
-        return nb::float_(mixer_->mix_row(scores_.data()));
+        return nb::float_(mixer_->mix_row(w.scores.data()));
     }
 
     // Whether the row was learned: not if it has other features.
     bool learn(const nb::dict& row, double y, double weight) {
-        if (!gather_row(row, names_, row_.data())) return false;
+        Working& w = working();
+        if (!gather_row(row, names_, w.row.data())) return false;
         bank_->check_row_label(y, weight);
-        const double* view = look(true);
-        double *own = scores_.data(), *risks = risks_.data();
+        const double* view = look(w, true);
+        double *own = w.scores.data(), *risks = w.risks.data();
         if (past_) {
-            past_->teach_row(recovered_.data(), y, weight, own, risks);
+            past_->teach_row(w.recovered.data(), y, weight, own, risks);
             own += past_->outputs();
             risks += past_->size();
         }
         bank_->teach_row(view, y, weight, own, risks);
-        mixer_->follow_row(risks_.data());
+        mixer_->follow_row(w.risks.data());
         return true;
     }
 
@@ -64,15 +61,33 @@ private:
         return found;
     }
 
+    // A row in work; thousands of models in a thread need one.
+    struct Working {
+        std::vector<double> row, view, recovered, scores, risks;
+    };
+
+    Working& working() const {
+        thread_local Working w;
+        const auto grow = [](std::vector<double>& values, std::size_t size) {
+            if (values.size() < size) values.resize(size);
+        };
+        grow(w.row, bank_->dim());
+        grow(w.view, bank_->dim());
+        if (past_) grow(w.recovered, past_->dim());
+        grow(w.scores, mixer_->experts());
+        grow(w.risks, mixer_->experts());
+        return w;
+    }
+
     // The row as the experts see it, in both spaces.
-    const double* look(bool keep) {
-        const double* view = row_.data();
+    const double* look(Working& w, bool keep) {
+        const double* view = w.row.data();
         if (scaler_) {
-            scaler_->scale_row(row_.data(), view_.data(), keep);
-            view = view_.data();
+            scaler_->scale_row(w.row.data(), w.view.data(), keep);
+            view = w.view.data();
         }
         if (keep && moments_) moments_->observe_row(view);
-        if (map_) map_->map_row(raw_ ? row_.data() : view, recovered_.data());
+        if (map_) map_->map_row(raw_ ? w.row.data() : view, w.recovered.data());
         return view;
     }
 
@@ -85,7 +100,6 @@ private:
     RowBank* past_;
     RowMixer* mixer_;
     bool raw_;
-    std::vector<double> row_, view_, recovered_, scores_, risks_;
 };
 
 }  // namespace

@@ -10,6 +10,14 @@
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
+// A number as a learner of this precision holds it, within its range.
+template <class Real>
+inline Real held(double value) {
+    constexpr double huge = double(Limits<Real>::huge);
+    value = value < huge ? value : huge;
+    return static_cast<Real>(value > -huge ? value : -huge);
+}
+
 template <class Real>
 inline void unpack(const Real* packed, size_t n, std::vector<double>& dense) {
     dense.resize(n * n);
@@ -87,9 +95,9 @@ public:
         learner.counters() = in.counters;
         const size_t n = in.counters.n, dim = params_.dim;
         for (size_t s = 0; s < n; ++s) {
-            for (size_t j = 0; j < dim; ++j) learner.feature(s, j) = static_cast<Real>(in.rows[s * dim + j]);
-            learner.beta()[s] = static_cast<Real>(in.beta[s]);
-            learner.weights()[s] = static_cast<Real>(in.weights[s]);
+            for (size_t j = 0; j < dim; ++j) learner.feature(s, j) = held<Real>(in.rows[s * dim + j]);
+            learner.beta()[s] = held<Real>(in.beta[s]);
+            learner.weights()[s] = held<Real>(in.weights[s]);
             if (learner.kinds()) learner.kinds()[s] = in.kinds[s];
         }
         if (in.counters.inverse_ready) pack(in.inverse, n, learner.inverse());

@@ -24,7 +24,6 @@ public:
     double gaps() const { return block_[2 * n_ + 1]; }           // sum of the mixability gaps
     double largest() const { return block_[2 * n_ + 2]; }        // the largest risk seen
     double rounds() const { return block_[2 * n_ + 3]; }
-    double* block() { return block_; }
 
     // The rate in force; 0 stands for an infinite one (follow the leader).
     double rate() const {

@@ -21,6 +21,10 @@ public:
     // standard deviations and divided by the divisor. Where `keep`, the row stays
     // in the statistics. NaN is a value not observed: it moves nothing, and its
     // scaled value is the mean's, 0.
+    //
+    // After the first few rows a value far from all before it enters the statistics as one that is twenty
+    // deviations away: a sensor's glitch must not stretch them for good. Where the scale has truly changed,
+    // rows like it grow the deviation by a constant factor each.
     void scale(const double* x, double* out, bool keep) {
         double* means = block_;
         double* spreads = block_ + dim_;
@@ -31,9 +35,13 @@ public:
                 continue;
             }
             const double count = counts[j] + 1.0;
-            const double ahead = x[j] - means[j];
+            double held = x[j], ahead = held - means[j];
+            if (counts[j] >= few && spreads[j] > 0.0 && ahead * ahead * counts[j] > far * far * spreads[j]) {
+                ahead = std::copysign(far * std::sqrt(spreads[j] / counts[j]), ahead);
+                held = means[j] + ahead;
+            }
             const double mean = means[j] + ahead / count;
-            const double spread = spreads[j] + ahead * (x[j] - mean);
+            const double spread = spreads[j] + ahead * (held - mean);
             const double sd = std::sqrt(spread / count);
             double z = sd > 0.0 ? (x[j] - mean) / sd : 0.0;
             z = z < 5.0 ? z : 5.0;
@@ -47,9 +55,9 @@ public:
         }
     }
 
-    double* block() { return block_; }
-
 private:
+    static constexpr double few = 10.0, far = 20.0;
+
     size_t dim_;
     double shrink_;
     double* block_;  // means, sums of squared deviations, counts

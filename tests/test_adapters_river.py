@@ -147,6 +147,53 @@ def test_gaps_of_the_kind_pandas_has():
     assert numbers.predict_many(X).notna().all()
 
 
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, lambda y: pd.Series(y, index=[7, 8, 9])])
+def test_labels_of_a_frame_may_be_any_sequence(kind):
+    X = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [0.5, np.nan, 1.5]})
+    one, many = SF2ELClassifier(), SF2ELClassifier()
+    for t, label in ((0, "up"), (2, "down")):
+        one.learn_one(X.loc[t].to_dict(), label)
+    many.learn_many(X, kind(["up", "up", "down"]))
+    assert many.model.to_bytes() == one.model.to_bytes()
+    assert many.predict_many(X).tolist() == [one.predict_one(row) for row in X.to_dict("records")]
+    numbers, plain = SF2ELRegressor(), SF2ELRegressor()
+    for t, target in ((0, 1.0), (2, 3.0)):
+        plain.learn_one(X.loc[t].to_dict(), target)
+    numbers.learn_many(X, kind([1.0, 2.0, 3.0]))
+    assert numbers.model.to_bytes() == plain.model.to_bytes()
+
+
+@pytest.mark.parametrize("estimator", [SF2ELClassifier, SF2ELRegressor])
+@pytest.mark.parametrize(
+    "y", [[1, 0], np.array([1, 0, 1, 0]), pd.Series([1]), 1, "abc", np.array(1), {1, 2, 3}]
+)
+def test_labels_that_do_not_match_the_rows_are_refused_before_learning(estimator, y):
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
+    model = estimator()
+    model.learn_many(X, [1, 0, 1])
+    before = model.model.to_bytes()
+    with pytest.raises(ValueError, match="label"):
+        model.learn_many(X, y)
+    assert model.model.to_bytes() == before
+    assert model.predict_many(X).notna().all()
+
+
+def test_what_is_no_row_and_no_frame_is_a_sentence():
+    for model in (SF2ELClassifier(), SF2ELRegressor()):
+        with pytest.raises(ValueError, match="pandas frame, not as ndarray"):
+            model.learn_many(np.ones((2, 1)), [1, 0])
+        with pytest.raises(ValueError, match="pandas frame, not as list"):
+            model.predict_many([[1.0]])
+        for row, said in (
+            ([1.0], "must be a dict"),
+            ({"a": pd.NA}, "not a number"),
+            ({"a": np.ones(2)}, "not"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                model.learn_one(row, 1)
+        assert model.model._rows_seen == 0
+
+
 def test_columns_of_one_name_are_refused():
     with pytest.raises(ValueError, match="same name"):
         SF2ELClassifier().learn_many(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), pd.Series([True]))

@@ -156,6 +156,44 @@ def test_classes_named_are_the_only_ones():
     assert model.predict_proba(X).shape == (30, 3)
 
 
+@pytest.mark.parametrize("names", [("dry", "wet"), (3, 7), (False, True)])
+def test_none_is_no_label(names):
+    X, y = two_classes()
+    labels = np.array(names)[y].tolist()
+    gaps = [label if t % 3 else None for t, label in enumerate(labels)]
+    plain = SF2EL(budget="16KiB", classes=list(names))
+    for row, label in zip(X, gaps, strict=True):
+        plain.learn_one(dict(enumerate(row)), label)
+    for unlabelled in (-1, None):
+        model = SF2ELClassifier(budget="16KiB", unlabelled=unlabelled).fit(X, gaps)
+        assert model.model_.to_bytes() == plain.to_bytes()
+        assert model.classes_.tolist() == list(names)
+        assert np.mean(model.predict(X) == np.array(names)[y]) > 0.9
+    parts = SF2ELClassifier(budget="16KiB").partial_fit(X[:90], gaps[:90], classes=list(names))
+    parts.partial_fit(X[90:], np.array(gaps[90:], dtype=object))
+    assert parts.model_.to_bytes() == plain.to_bytes()
+    grown = SF2ELClassifier(budget="16KiB").partial_fit(X[:90], [None] * 90).partial_fit(X[90:], gaps[90:])
+    assert grown.classes_.tolist() == list(names)
+
+
+def test_none_and_one_label_is_one_label():
+    X, _ = two_classes(rows=4)
+    assert SF2ELClassifier().fit(X, [None, "wet", "wet", None]).classes_.tolist() == ["wet"]
+    assert SF2ELClassifier().fit(X, [None, 1, -1, 1]).classes_.tolist() == [-1, 1]
+    assert SF2ELClassifier().fit(X, np.array([-1, "wet", "wet", None], dtype=object)).classes_ == ["wet"]
+    with pytest.raises(ValueError, match="No row has a label"):
+        SF2ELClassifier().fit(X, [None] * 4)
+
+
+@pytest.mark.parametrize("first", ["wet", 2])
+def test_labels_of_two_kinds_are_refused(first):
+    X, _ = two_classes(rows=3)
+    y = np.array([first, 3, "dry"], dtype=object)
+    for learn in (SF2ELClassifier().fit, SF2ELClassifier().partial_fit):
+        with pytest.raises(ValueError, match="Some labels are text and others are not"):
+            learn(X, y)
+
+
 def test_no_label_at_all_is_refused_by_fit():
     model = SF2ELClassifier()
     with pytest.raises(ValueError, match="No row has a label"):
@@ -261,6 +299,33 @@ def test_a_frame_that_is_refused_changes_nothing():
         model.partial_fit(pd.DataFrame({"c": [1.0]}), [5])
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert model.model_.to_bytes() == before
+
+
+def test_a_failed_beginning_leaves_nothing_behind():
+    X, y = two_classes(rows=40)
+    wide = np.hstack([X, X])
+    for model, wrong in (
+        (SF2ELClassifier(), (np.full_like(wide, 1e200), y)),
+        (SF2ELClassifier(), (wide, y[:-1])),
+        (SF2ELClassifier(budget="nothing"), (wide, y)),
+        (SF2ELRegressor(), (np.full_like(wide, 1e200), y)),
+        (SF2ELRegressor(), (wide, y[:-1])),
+        (SF2ELRegressor(budget="nothing"), (wide, y)),
+    ):
+        before = dict(vars(model))
+        for learn in (model.partial_fit, model.fit):
+            with pytest.raises(ValueError, match=r"."):
+                learn(*wrong)
+            assert vars(model) == before
+        model.set_params(budget="16KiB").partial_fit(X, y)
+        assert model.n_features_in_ == 3
+        # One that has learned stays what it is, too.
+        fitted, kept = dict(vars(model)), model.model_.to_bytes()
+        with pytest.raises(ValueError, match=r"."):
+            model.fit(np.full_like(wide, 1e200), y)
+        assert vars(model) == fitted
+        assert model.model_.to_bytes() == kept
+        model.predict(X)
 
 
 def test_an_array_after_a_frame_has_its_columns():

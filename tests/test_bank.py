@@ -263,7 +263,7 @@ def test_mixtures_are_weighted_probabilities_and_means(be):
     assert share.mix_classes(np.full(12, -1e99), 4).tolist() == [0.25] * 4
 
 
-@pytest.mark.parametrize("kind", ["binary", "mean", "classes"])
+@pytest.mark.parametrize("kind", ["log_odds", "classes"])
 def test_running_is_mixing_and_updating_row_by_row_to_the_bit(be, kind):
     rng = np.random.default_rng(6)
     width = 4 if kind == "classes" else 1
@@ -294,3 +294,11 @@ def test_a_prior_that_is_none_is_refused(be, prior, share):
 def test_the_other_bytes_are_those_told(be):
     assert be.Moments(5).nbytes == moments_bytes(5)
     assert be.AffineMap(4, 5).nbytes == affine_bytes(4, 5)
+
+
+def test_a_bank_and_its_experts_agree_on_outputs(be):
+    one = experts(be, "binary")[0]
+    three = experts(be, "classes")[0]
+    for seats, task in (([one], "classes"), ([three], "binary"), ([one, three], "")):
+        with pytest.raises(ValueError, match="outputs"):
+            be.Bank(seats, task)

@@ -1045,6 +1045,7 @@ def test_scratch_and_wrapper_are_told_apart_and_do_not_grow_with_rows(kind, back
     before = model.memory_overhead()
     learn(model, A, 400, 1)
     after = model.memory_overhead()
+    assert 0 < before["rows"] == after["rows"] < 2_000
     assert before["scratch"] == after["scratch"] == max(seat.core.scratch_nbytes for seat in seats(model))
     assert 500 < after["wrapper"] < 16_000
     assert abs(after["wrapper"] - before["wrapper"]) < 200

@@ -19,7 +19,17 @@ from click.testing import CliRunner
 
 from sf2el import datasets
 from sf2el.cli.datasets import command
-from sf2el.datasets import DatasetDamaged, DatasetMissing, FetchError, download, fetch, load, read_file, rfid
+from sf2el.datasets import (
+    Dataset,
+    DatasetDamaged,
+    DatasetMissing,
+    FetchError,
+    download,
+    fetch,
+    load,
+    read_file,
+    rfid,
+)
 from sf2el.datasets.catalog import CATALOG
 from sf2el.datasets.dataset import min_max
 from sf2el.datasets.parsing import CREDIT_VALUES, read_credit, read_labelled, read_libsvm, read_spaces
@@ -165,6 +175,21 @@ def test_a_damaged_file_is_named_in_one_sentence(write, read, content, words):
     assert message.startswith(str(file))
     assert message.endswith(".")
     assert "\n" not in message
+
+
+def test_the_digest_tells_orders_and_shapes_apart():
+    numbers = np.arange(24.0)
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    base = Dataset(
+        name="d", old=numbers[:8].reshape(4, 2), new=numbers[8:].reshape(4, 4), y=y, description="", source=""
+    )
+    # The same numbers in the same order, of which one column more is in the old space.
+    moved = replace(base, old=numbers[:12].reshape(4, 3), new=numbers[12:].reshape(4, 3))
+    orders = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
+    others = [base, moved, replace(base, orders=orders), replace(base, orders=orders[:1])]
+    others += [replace(base, orders=orders[::-1]), replace(base, y=-y), replace(base, old=base.old + 1.0)]
+    assert len({other.digest() for other in others}) == len(others)
+    assert replace(base, orders=orders.copy(), description="the same").digest() == others[2].digest()
 
 
 # ---- where a dataset comes from

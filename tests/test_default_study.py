@@ -32,7 +32,7 @@ from sf2el.experiments.default_docs import completed, filled
 from sf2el.experiments.default_fesl import chosen
 from sf2el.experiments.default_few import FEW_LABELS, FewLabels, model_says, run_few_labels
 from sf2el.experiments.default_figures import drawings
-from sf2el.experiments.default_runner import Store, run_units
+from sf2el.experiments.default_runner import UnitStore, run_units
 from sf2el.experiments.default_study import CEILING, FESL, OURS, PAPER, Study, run_study
 from sf2el.experiments.default_tables import BLOCKS, NOT_RUN, TITLES, write_study
 from sf2el.experiments.default_units import REFUSED, Unit, run_default, run_unit, units_of
@@ -67,13 +67,13 @@ def small(swiss):
 # -- what is declared
 
 
-def test_what_was_asked_for_is_declared_for_every_dataset():
+def test_goals_are_declared_for_every_dataset():
     assert len(DECLARED.datasets) == 6
-    for rate, asked in DECLARED.demands.accuracy.items():
+    for rate, goals in DECLARED.goals.accuracy.items():
         assert rate in DECLARED.label_rates
-        assert tuple(asked) == DECLARED.datasets
+        assert tuple(goals) == DECLARED.datasets
     assert DECLARED.budget in DECLARED.budgets
-    assert set(DECLARED.demands.by_budget) <= set(DECLARED.budgets)
+    assert set(DECLARED.goals.by_budget) <= set(DECLARED.budgets)
     assert all(len(steps) == len(DECLARED.label_rates) for steps in DECLARED.fesl_by_rate.values())
 
 
@@ -388,14 +388,29 @@ def study_of(values: dict[str, list[float]], design: Design = SMALL) -> Study:
     return Study(design, {"swiss": load("swiss")}, results, {})
 
 
-def test_a_target_holds_where_mean_and_one_standard_error_reach_it():
-    asked = SMALL.demands.accuracy[0.3]["swiss"]
+def test_a_goal_is_reached_where_mean_and_one_standard_error_reach_it():
+    goal = SMALL.goals.accuracy[0.3]["swiss"]
     spread = np.array([-0.01, 0.0, 0.01])
     error = 0.01 / np.sqrt(3)
     for shift, holds in ((-0.9 * error, True), (-1.1 * error, False), (0.02, True)):
-        (row,) = study_of({OURS: list(asked + shift + spread)}).targets()
+        (row,) = study_of({OURS: list(goal + shift + spread)}).goals()
         assert row["holds"] is holds
         assert row["standard_error"] == pytest.approx(error, abs=1e-6)
+
+
+def test_a_missed_goal_is_named_as_one():
+    scores = {OURS: [0.80, 0.82, 0.81], "SF2EL": [0.9, 0.92, 0.91], FESL: [0.7, 0.7, 0.7]}
+    content = study_of(scores).content()
+    goal = f"{SMALL.goals.accuracy[0.3]['swiss']:.3f}".removeprefix("0")
+    assert f"|  | goal | {goal} (missed) |" in BLOCKS["accuracy"](content)
+    said = BLOCKS["verdict"](content)
+    assert "0 of 1 goals for the accuracy are reached" in said
+    assert f"missed on swiss at a label rate of 0.3: .810 ± 0.0058, goal {goal}" in said
+    assert "missed on swiss at a label rate of 0.3 against SF2EL (paper): -.1000" in said
+    assert "MISSED" in BLOCKS["differences"](content)
+    reached = study_of({OURS: [1.0, 1.0], FESL: [0.7, 0.7]}).content()
+    for name in ("accuracy", "verdict", "differences"):
+        assert "missed" not in BLOCKS[name](reached).lower()
 
 
 def test_the_best_other_is_the_best_mean_and_limits_are_each_ones_own():
@@ -404,10 +419,10 @@ def test_the_best_other_is_the_best_mean_and_limits_are_each_ones_own():
     (best,) = study.against_best()
     assert (best["other"], best["method"], best["holds"]) == (PAPER, "SF2EL", True)
     assert best["mean"] == pytest.approx(-0.005)
-    tighter = replace(SMALL, demands=replace(SMALL.demands, to_best=-0.004))
+    tighter = replace(SMALL, goals=replace(SMALL.goals, to_best=-0.004))
     assert not study_of(scores, tighter).against_best()[0]["holds"]
     # A wider limit against the paper's methods leaves that against FESL-c as it is.
-    wider = replace(tighter, demands=replace(tighter.demands, to_paper={"swiss": -0.01}))
+    wider = replace(tighter, goals=replace(tighter.goals, to_paper={"swiss": -0.01}))
     assert study_of(scores, wider).against_best()[0]["holds"]
     worse = scores | {FESL: [0.806, 0.826]}
     assert not study_of(worse, wider).against_best()[0]["holds"]
@@ -449,7 +464,7 @@ def test_the_small_study_has_every_part(small):
 
 def test_finished_units_are_not_run_again_and_a_torn_file_is(swiss, tmp_path, monkeypatch):
     units = units_of(replace(SMALL, label_rates=(0.3,)), 2, ("default", "fesl"))
-    first = run_units(units, swiss, SMALL, store=Store(tmp_path, SMALL, swiss))
+    first = run_units(units, swiss, SMALL, store=UnitStore(tmp_path, SMALL, swiss))
     ran = []
 
     def counted(unit, *rest):
@@ -457,19 +472,19 @@ def test_finished_units_are_not_run_again_and_a_torn_file_is(swiss, tmp_path, mo
         return run_unit(unit, *rest)
 
     monkeypatch.setattr(default_runner, "run_unit", counted)
-    assert run_units(units, swiss, SMALL, store=Store(tmp_path, SMALL, swiss)) == first
+    assert run_units(units, swiss, SMALL, store=UnitStore(tmp_path, SMALL, swiss)) == first
     assert ran == []
     torn = sorted(tmp_path.glob("fesl/*.json"))[0]
     torn.write_text('{"FESL-c": {"accu')
-    assert run_units(units, swiss, SMALL, store=Store(tmp_path, SMALL, swiss)) == first
+    assert run_units(units, swiss, SMALL, store=UnitStore(tmp_path, SMALL, swiss)) == first
     assert len(ran) == 1
     # Another budget is another computation, and FESL-c has none.
     other = replace(SMALL, budgets=(64 * KIB,))
-    run_units(units, swiss, other, store=Store(tmp_path, other, swiss))
+    run_units(units, swiss, other, store=UnitStore(tmp_path, other, swiss))
     assert [unit.kind for unit in ran[1:]] == ["default", "default"]
     # So is another model.
     monkeypatch.setattr(default_runner, "_code", lambda kind: f"new {kind}" if kind == "default" else "old")
-    run_units(units, swiss, SMALL, store=Store(tmp_path, SMALL, swiss))
+    run_units(units, swiss, SMALL, store=UnitStore(tmp_path, SMALL, swiss))
     assert [unit.kind for unit in ran[3:]].count("default") == 2
 
 

@@ -111,6 +111,49 @@ def test_a_label_that_appears_late_had_probability_zero_before():
     assert scores.metrics()["log_loss"] == pytest.approx(-np.mean(np.log([1.0, 0.8, 0.6])))
 
 
+class Frequencies(Recorder):
+    """A model whose probabilities are the shares of the labels that it was told."""
+
+    def predict_proba_one(self, x):
+        told = [y for _, y, _ in self.calls if y is not None]
+        return {label: told.count(label) / len(told) for label in dict.fromkeys(told)}
+
+
+def test_a_label_that_the_model_could_not_know_is_not_in_the_log_loss():
+    found = prequential(Frequencies(), pairs("aabab"), metrics=["log_loss"], window=3)
+    assert found.metrics["log_loss"] == pytest.approx(-np.mean(np.log([1.0, 2 / 3, 1 / 4])))
+    assert found.windows[0].metrics["log_loss"] == 0.0
+    # Late labels are not known before they come; those that never come are never known.
+    late = prequential(Frequencies(), pairs("aaaabb"), metrics=["log_loss"], delay=2)
+    assert late.metrics["log_loss"] == 0.0
+    masked = prequential(Frequencies(), pairs("ababab"), metrics=["log_loss"], mask=lambda t: t % 2 == 0)
+    assert masked.metrics["log_loss"] == 0.0
+
+
+def test_a_label_that_was_told_and_is_not_named_counts_in_the_log_loss():
+    class Forgetful(Frequencies):
+        def predict_proba_one(self, x):
+            return {"a": 1.0} if self.calls else {}
+
+    found = prequential(Forgetful(), pairs("abb"), metrics=["log_loss"])
+    assert found.metrics["log_loss"] == pytest.approx(-math.log(1e-15))
+    named = Probabilities()
+    named.add("b", {"a": 0.75, "b": 0.25}, told=False)
+    assert named.metrics()["log_loss"] == pytest.approx(-math.log(0.25))
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3, 4), (3,)])
+def test_a_label_that_the_model_could_not_know_is_not_in_the_log_loss_of_predicted_ones(cuts):
+    truths, said = ["a", "a", "b", "b", "a", "b"], [None, "a", "a", "a", "a", "a"]
+    p = np.array([np.nan, 1.0, 1.0, 1.0, 0.75, 1.0])
+    scores = Probabilities()
+    for start, stop in pairwise((0, *cuts, 6)):
+        scores.add_predicted(truths[start:stop], said[start:stop], p[start:stop])
+        scores = Probabilities.from_state(json.loads(json.dumps(scores.state())))
+    # The last one is certain and wrong, although both labels are known by then.
+    assert scores.metrics()["log_loss"] == pytest.approx(-np.mean(np.log([1.0, 0.75, 1e-15])))
+
+
 def test_predicted_probabilities_of_two_labels_count_like_full_ones():
     rng = np.random.default_rng(1)
     truth = ["y" if value else "n" for value in rng.random(500) < 0.4]
@@ -189,6 +232,31 @@ def test_windows_hold_their_own_rounds(length, total):
         assert part.scored == part.stop - part.start
 
 
+@pytest.mark.parametrize("length", [1, 7, 10, 15, 19, 25, 99, 105, 500])
+def test_the_moving_window_is_as_long_as_asked_and_moves_by_a_tenth(length):
+    said = ["ab"[t * 7919 % 13 > 4] for t in range(3 * length + 3)]
+    moving = prequential(Recorder(said), pairs(["a"] * len(said)), window=length).moving
+    stops = [part.stop for part in moving]
+    assert [part.start for part in moving] == [max(0, stop - length) for stop in stops]
+    assert {length, 2 * length, 3 * length} <= set(stops)
+    steps = set(np.diff([0, *stops]).tolist())
+    assert steps <= {max(1, length // 10), max(1, -(-length // 10))}
+    for part in moving:
+        right = [value == "a" for value in said[part.start : part.stop]]
+        assert part.scored == len(right)
+        assert part.metrics["accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_the_moving_window_keeps_a_bounded_number_of_slices():
+    for length in (19, 25, 10_007):
+        windows = Windows(Counts, length, most=8)
+        while windows.rounds < 40 * length:
+            windows.add(Counts(), windows.room)
+        assert len(windows._slices) == 10
+        assert len(windows.moving()) <= 8
+        assert {part.stop - part.start for part in windows.moving()} == {length}
+
+
 # ---- what is learned when
 
 
@@ -234,6 +302,70 @@ def test_label_rate_is_drawn_by_the_seed():
 def test_unknown_truth_is_not_scored():
     found = prequential(Recorder(["a"] * 4), pairs(["a", None, float("nan"), "b"]))
     assert (found.scored, found.labelled, found.metrics["accuracy"]) == (2, 2, 0.5)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_no_number_of_any_kind_is_a_known_truth(kind):
+    model = Recorder(["a"] * 3)
+    found = prequential(model, pairs(["a", kind("nan"), "b"]))
+    assert (found.scored, found.labelled, found.metrics["accuracy"]) == (2, 2, 0.5)
+    assert model.calls[1] == (1, None, False)
+    numbers = prequential(Recorder([1, 2]), pairs([kind("nan"), kind(1.0)]))
+    assert set(numbers.metrics) == set(evaluate.REGRESSION)
+    gap = prequential(Recorder(), [({"t": 0, "u": kind("nan")}, "a")], periods="features")
+    assert gap.periods[0].label == "1 feature: t"
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (3, "Round 1 of the stream is 3; pass pairs"),
+        (({"t": 1},), "Round 1 of the stream is .*; pass pairs"),
+        (({"t": 1}, "a", "b"), "Round 1 of the stream is .*; pass pairs"),
+        ({"t": 1, "u": 2}, "Round 1 of the stream is .*; pass pairs"),
+        ("ab", "Round 1 of the stream is 'ab'; pass pairs"),
+        (({"t": 1}, [1]), r"The label of round 1 is \[1\]; pass text"),
+        (({"t": 1}, np.array([1])), r"The label of round 1 is array\(\[1\]\); pass text"),
+    ],
+)
+def test_what_is_no_pair_and_no_label_is_a_sentence(item, said):
+    model = Recorder()
+    with pytest.raises(ValueError, match=said):
+        prequential(model, [({"t": 0}, "a"), item])
+    assert model.calls == [(0, "a", False)]
+
+
+@pytest.mark.parametrize("late", [1, 30])
+def test_the_first_known_truth_says_whether_labels_or_numbers_are_scored(late):
+    unknown = [None, float("nan")] * late
+
+    def found(said, known, **options):
+        return prequential(Recorder(said), pairs([*unknown, *known]), window=7, **options)
+
+    labels = found(["a"] * (2 * late + 3), ["a", "b", "a"])
+    assert labels.metrics["accuracy"] == pytest.approx(2 / 3)
+    assert set(labels.metrics) == {"accuracy", "balanced_accuracy", "kappa"}
+    numbers = found([1.0] * (2 * late + 2), [1.0, 3.0])
+    assert (set(numbers.metrics), numbers.metrics["mae"]) == (set(evaluate.REGRESSION), 1.0)
+    # All is as if it had been known from the start.
+    for by in (None, lambda t, x: t // 5):
+        late_known = found(["a"] * (2 * late + 3), ["a", "b", "a"], periods=by)
+        names = [name for name in evaluate.CLASSIFICATION if name in late_known.metrics]
+        from_start = found(["a"] * (2 * late + 3), ["a", "b", "a"], periods=by, metrics=names)
+        assert late_known.to_dict() == from_start.to_dict()
+        assert late_known.rounds == late_known.windows[-1].stop == 2 * late + 3
+
+
+def test_without_any_known_truth_predictions_say_what_would_be_scored():
+    for said, names in (
+        (["a"] * 9, {"accuracy", "balanced_accuracy", "kappa"}),
+        ([0.5] * 9, {"mae", "rmse", "r2"}),
+    ):
+        found = prequential(Recorder(said), pairs([None] * 9), window=4, periods=lambda t, x: t // 3)
+        assert (found.rounds, found.scored, len(found.windows), len(found.periods)) == (9, 0, 3, 3)
+        for part in (found, *found.windows, *found.moving, *found.periods):
+            assert set(part.metrics) == names
+            assert all(math.isnan(value) for value in part.metrics.values())
 
 
 def test_rounds_of_evolve_bring_their_own_labels_late_ones_included():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import LOSSES, same_state, stream
 
+from sf2el import SF2EL, SF2ELRegressor
 from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
 from sf2el.settings import LearnerSettings
 
@@ -313,3 +314,58 @@ def test_a_hedge_refuses_bad_risks_and_changes_nothing(be, bad):
     with pytest.raises(ValueError, match="There are 2 rows but 1 entries"):
         hedge.run(np.zeros((2, 3)), np.zeros((1, 3)))
     np.testing.assert_array_equal(hedge.state(), before)
+
+
+# -- whole models
+
+
+def test_a_learner_that_goes_to_single_precision_stays_finite(be):
+    name = be.__name__.split(".")[-1].removesuffix("_backend")
+    model = SF2EL.paper(budget=3000, backend=name)
+    for t in range(40):
+        model.learn_one({"a": 1e50 * (t % 3 - 1), "b": 1.0 * t}, t % 2)
+    model.set_budget(1500)
+    assert np.all(np.isfinite(model._stage.current.seats[0].core.state()["rows"]))
+    assert SF2EL.from_bytes(model.to_bytes(), backend=name).to_bytes() == model.to_bytes()
+
+
+def test_gaps_beside_the_largest_values_are_filled_within_what_a_row_may_hold():
+    model = SF2EL(budget="16KiB", seed=0)
+    sign = [-1.0, 1.0]
+    for t in range(46):
+        x = {"a": t % 3} if t < 26 else {}
+        x |= {"b": sign[t % 2] * 1e100, "c": sign[t % 2]} if t >= 20 else {}
+        model.learn_one(x, t % 2)
+    assert model.predict_one({"c": 3.0}) in (0, 1)
+    model.learn_one({"c": 3.0}, 1)
+    model.learn_one({"c": 3.0}, 1, late=True)
+
+
+def test_a_span_of_time_is_no_number_no_label_and_no_name():
+    span = np.timedelta64(3, "D")
+    model = SF2EL(budget="4KiB")
+    model.learn_one({"a": 1.0}, "u")
+    before = model.to_bytes()
+    for x, y in (({"a": span}, "new"), ({"a": 1.0}, span), ({span: 1.0}, "u")):
+        with pytest.raises(ValueError, match="timedelta64"):
+            model.learn_one(x, y)
+        assert model.to_bytes() == before
+    with pytest.raises(ValueError, match="timedelta64"):
+        SF2ELRegressor().learn_one({"a": 1.0}, span)
+
+
+@pytest.mark.parametrize("label", [1e19, 2.0**63, 1e300])
+def test_a_label_beyond_64_bits_is_refused_however_it_comes(label):
+    model = SF2EL(budget="4KiB")
+    model.learn_one({"a": 1.0}, 0)
+    before = model.to_bytes()
+    for learn in (
+        lambda: model.learn_one({"a": 1.0}, label),
+        lambda: model.learn_many([[1.0], [2.0]], [0, label], features=["a"]),
+        lambda: model.learn_one({"a": 1.0}, label, late=True),
+        lambda: SF2EL(classes=[0, label]),
+        lambda: SF2EL(class_weight={0: 1.0, label: 2.0}),
+    ):
+        with pytest.raises(ValueError, match="64 bits"):
+            learn()
+        assert model.to_bytes() == before

@@ -190,3 +190,37 @@ def test_a_regressor_takes_late_targets(backend):
     assert now._targets.count == late._targets.count
     assert now._targets.mean == pytest.approx(late._targets.mean)
     assert late.predict_one({"a": 1.0, "b": 0.0}) == pytest.approx(13.0, abs=0.3)
+
+
+@pytest.mark.parametrize("make", [lambda: SF2EL(budget="16KiB"), lambda: SF2ELRegressor(budget="16KiB")])
+def test_a_late_label_of_an_unknown_row_changes_nothing_but_the_log(make):
+    model = make()
+    for t in range(60):
+        model.learn_one({"a": float(t % 5), "b": float(t % 3)}, t % 2)
+    before, stage = model.predict_one({"a": 1.0, "b": 2.0}), state(model)
+    model.learn_one({"elsewhere": 1.0}, 1_000_000, late=True)
+    assert model.events().last[-1].text == "a late label belongs to no space in force"
+    assert model.predict_one({"a": 1.0, "b": 2.0}) == before
+    assert state(model) == stage
+
+
+def state(model):
+    """Return what a model knows of labels and weights."""
+    labels = vars(model._targets) if isinstance(model, SF2ELRegressor) else model._labels.state()
+    return labels, model.weights(detail=True)
+
+
+def test_a_late_label_that_fails_is_not_counted(monkeypatch):
+    model = SF2EL(budget="16KiB")
+    for t in range(60):
+        model.learn_one({"a": float(t % 5)}, t % 2)
+
+    def fail(self, observed, y, weight):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(type(model._stage), "learn_late", fail)
+    for label in (1, 7):
+        before = model.to_bytes()
+        with pytest.raises(RuntimeError):
+            model.learn_one({"a": 1.0}, label, late=True)
+        assert model.to_bytes() == before

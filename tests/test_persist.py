@@ -439,3 +439,16 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     model.save(tmp_path / "new" / "folder" / "model")
     assert SF2EL.load(tmp_path / "new" / "folder" / "model").to_bytes() == model.to_bytes()
+
+
+def test_a_model_is_read_for_the_backend_that_is_named(tmp_path):
+    model = made("bank, swapped")
+    model.save(tmp_path / "model")
+    for backend in ("numpy", None):
+        read = SF2EL.load(tmp_path / "model", backend=backend)
+        assert read._recipe.backend == backend
+        row = rows()[100][0]
+        assert read.predict_proba_one(row)[0] == pytest.approx(model.predict_proba_one(row)[0], abs=1e-4)
+        assert backend or state_of(read) == state_of(model)
+    with pytest.raises(ValueError, match="backend"):
+        SF2EL.load(tmp_path / "model", backend="other")

@@ -115,3 +115,26 @@ def test_one_constant_target_is_said_again():
     for t in range(20):
         model.learn_one({"a": float(t)}, 7.0)
     assert model.predict_one({"a": 3.0}) == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_one_wrong_target_is_got_over(loss):
+    rng = np.random.default_rng(0)
+    model, errors = SF2ELRegressor(budget="16KiB", loss=loss), []
+    for t in range(1500):
+        x = {"a": rng.normal(), "b": rng.normal()}
+        y = 20.0 + 4.0 * x["a"] - 3.0 * x["b"]
+        errors.append(abs(model.predict_one(x) - y))
+        model.learn_one(x, -9999.0 if t == 100 else y)
+    assert np.mean(errors[1000:]) < 0.5
+
+
+def test_the_least_budget_is_the_least():
+    with pytest.raises(ValueError, match="the least is") as refused:
+        SF2ELRegressor(budget=100)
+    least = int(str(refused.value).split()[-2])
+    model = SF2ELRegressor(budget=least)
+    model.learn_one({"a": 1.0}, 2.0)
+    assert model.memory_usage() <= least
+    with pytest.raises(ValueError, match="the least is"):
+        SF2ELRegressor(budget=least - 1)

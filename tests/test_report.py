@@ -12,6 +12,9 @@ import pytest
 from sf2el.experiments import figures
 from sf2el.methods import METHODS
 from sf2el.report.page import Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
+from sf2el.report.run_figures import lines, presence
+from sf2el.report.run_page import run_page
+from sf2el.running.history import History, Point
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -233,3 +236,107 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r'pip install "sf2el\[plot\]"'):
         figures.along_rounds(curves("SF2EL"), ylabel="risk")
+
+
+# ---- the page of a run
+
+
+def draw(curve, rows=100, **options):
+    return lines(curve, rows=rows, y=(0.0, 1.0), show=str, description="d", **options)
+
+
+def run_summary(rows=1, windows=1, **changes):
+    scored = {"start": 0, "scored": rows, "metrics": {"accuracy": 0.5, "balanced_accuracy": 0.5}}
+    step = rows / windows
+    parts = [scored | {"start": k * step, "stop": (k + 1) * step} for k in range(windows)]
+    return {
+        "data": "log.csv",
+        "rows": rows,
+        "labelled": rows,
+        "empty_rows": 0,
+        "spaces": 1,
+        "metrics": {"accuracy": 0.5},
+        "largest_class": 0.5,
+        "most_bytes": 900,
+        "windows": parts,
+        "events": [],
+        "events_total": 0,
+        "settings": {"regression": False},
+    } | changes
+
+
+def run_html(summary, features=1, points=()):
+    history = History()
+    names = [f"f{k}" for k in range(features)]
+    history.observe(names, np.full(features, summary["rows"]), summary["rows"])
+    history.points = list(points)
+    html = run_page(summary, history, budget=1024, version="1", backend="numpy", seconds=1.0).html()
+    return html, " ".join(" ".join(outline(html).texts).split())
+
+
+def test_single_points_are_dots():
+    assert draw({"a": [(50.0, 0.5)]}).count("<circle") == 1
+    gaps = draw(
+        {"a": [*((float(x), 0.5) for x in range(10)), (50.0, 0.7), *((float(x), 0.5) for x in range(90, 99))]}
+    )
+    assert (gaps.count("<circle"), gaps.count("<polyline")) == (1, 2)
+    both = re.findall("r='([0-9.]+)'", draw({"a": [(50.0, 0.5)], "b": [(50.0, 0.5)]}))
+    assert float(both[0]) > float(both[1])
+    assert "<circle" not in draw({"a": [(0.0, 0.5), (50.0, 0.5)]})
+    html, _ = run_html(run_summary(rows=40))
+    assert html.count("<circle") == 2 and "<polyline" not in html
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 12, 13, 6000])
+def test_rows_are_counted_in_whole_numbers_once_each(rows):
+    svg = presence({"a": [1.0]}, rows=rows, stride=rows, description="d")
+    shown = [int(text.replace(",", "")) for text in re.findall(">([0-9,]+)</text>", svg)]
+    assert shown == sorted(set(shown)) and shown[0] == 0
+    places = [float(x) for x in re.findall("<text x='([0-9.]+)'[^>]*>[0-9,]+<", svg)]
+    assert np.allclose(np.diff(places) / np.diff(shown), np.diff(places)[0] / np.diff(shown)[0], atol=0.1)
+
+
+def test_one_of_anything_is_not_many():
+    _, text = run_html(run_summary())
+    assert "1 row with 1 feature was predicted and then learned. It came with the right label;" in text
+    assert "over the whole run, which has 1 labelled row;" in text
+    assert "Over the labelled row." in text
+    many = run_html(run_summary(rows=3000, windows=3), features=2)[1]
+    assert "3,000 rows with 2 features were predicted one by one and then learned. 100% of them came" in many
+    assert "Over all 3,000 labelled rows." in many
+    empty = run_html(run_summary(rows=2, empty_rows=1))[1]
+    assert "1 row had no observed feature: it has no prediction" in empty
+    none = run_html(run_summary(labelled=0, windows=1) | {"windows": []})[1]
+    assert "1 row was predicted; it came without a label." in none
+    for every in (text, empty, none):
+        assert not re.search(r"\b1 (labelled )?(rows|features)\b", every)
+
+
+def test_captions_say_how_many_changes_are_marked():
+    point = Point(3000, 900, {"current": 0.5, "recovered": 0.5}, {"current linear": 0.5})
+    for changes, said in (
+        (12, "Dotted lines: features began to overlap, or were swapped."),
+        (13, "Dotted lines: the first 12 rows at which features began to overlap, or were swapped."),
+    ):
+        events = [{"row": 10 * k, "text": "swap to 2 features"} for k in range(changes)]
+        html, text = run_html(
+            run_summary(rows=3000, windows=3, events=events[::-1], events_total=changes), points=[point]
+        )
+        assert text.count(said) == 4 == text.count("Dotted lines")
+        marks = re.findall("<line x1='([0-9.]+)'[^>]*stroke-dasharray='1 3'", html)
+        assert len(marks) == 4 * 12 and marks[:12] == sorted(marks[:12], key=float)
+        assert float(marks[11]) == pytest.approx(58 + 110 / 3000 * 408, abs=0.1)
+    cut = run_summary(rows=3000, windows=3, events=events[:3], events_total=900)
+    assert "or were swapped, as far as it is among the events shown." in run_html(cut)[1]
+
+
+def test_events_are_in_the_order_of_rows():
+    events = [{"row": row, "text": f"event {row}"} for row in (0, 200, 191, 1000)]
+    html, _ = run_html(run_summary(rows=2000, events=events, events_total=4))
+    assert re.findall(">event ([0-9]+)<", html) == ["0", "191", "200", "1000"]
+
+
+def test_windows_without_a_score_make_no_figure():
+    summary = run_summary(settings={"regression": True})
+    summary["windows"][0]["metrics"] = {"mae": None, "rmse": None}
+    assert "How well it went" not in run_html(summary)[1]

@@ -19,7 +19,7 @@ from sf2el.datasets import load
 from sf2el.experiments import reproduce as steps
 from sf2el.experiments.protocol import Experiment, Unit, balanced, curve_rounds, merge, run_unit
 from sf2el.experiments.readings import reading
-from sf2el.experiments.runner import Store, run_units
+from sf2el.experiments.runner import UnitStore, run_units
 from sf2el.experiments.tables import as_csv, as_json, published
 from sf2el.experiments.tune import as_toml, distance_to_paper, tune
 from sf2el.methods import METHODS
@@ -62,7 +62,7 @@ def test_methods_run_alone_give_what_they_give_together(swiss):
 
 def test_finished_units_are_not_computed_again(swiss, tmp_path, monkeypatch):
     units = small()["table1"].units(range(2))
-    store = Store(tmp_path, reading("best"), swiss)
+    store = UnitStore(tmp_path, reading("best"), swiss)
     first = run_units(units, swiss, reading("best"), store=store)
     monkeypatch.setattr("sf2el.experiments.runner.run_unit", lambda *_: pytest.fail("computed again"))
     assert run_units(units, swiss, reading("best"), store=store) == first
@@ -70,7 +70,7 @@ def test_finished_units_are_not_computed_again(swiss, tmp_path, monkeypatch):
 
 def test_a_damaged_result_is_computed_again(swiss, tmp_path):
     units = small()["table1"].units(range(1))
-    store = Store(tmp_path, reading("best"), swiss)
+    store = UnitStore(tmp_path, reading("best"), swiss)
     first = run_units(units, swiss, reading("best"), store=store)
     (kept,) = tmp_path.rglob("*.json")
     kept.write_text(kept.read_text()[:100])
@@ -81,8 +81,22 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
     best = reading("best")
     changed = replace(best, datasets=best.datasets | {"swiss": replace(best.datasets["swiss"], step=0.5)})
     unit = small()["table1"].units(range(1))[0]
-    Store(tmp_path, best, swiss).put(unit, {"SF2EL": {}})
-    assert Store(tmp_path, changed, swiss).get(unit) is None
+    UnitStore(tmp_path, best, swiss).put(unit, {"SF2EL": {}})
+    assert UnitStore(tmp_path, changed, swiss).get(unit) is None
+
+
+def test_other_published_orders_are_other_results(swiss, tmp_path):
+    best = reading("best")
+    unit = small()["table1"].units(range(1))[0]
+    n = swiss["swiss"].rows
+    given = [None, np.arange(n)[None], np.arange(n)[::-1][None]]
+    stores = [
+        UnitStore(tmp_path, best, {"swiss": replace(swiss["swiss"], orders=orders)}) for orders in given
+    ]
+    for number, store in enumerate(stores):
+        assert store.get(unit) is None
+        store.put(unit, {"SF2EL": {"accuracy": number}})
+    assert [store.get(unit)["SF2EL"]["accuracy"] for store in stores] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["best", "published"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +20,9 @@ from click.testing import CliRunner
 from sf2el import SF2EL, cli
 from sf2el.running import Run, RunSettings
 from sf2el.running.history import History
+from sf2el.running.summary import summary_of
 from sf2el.sources import chunks, open_source
+from sf2el.sources.csv_source import CsvSource
 
 
 def evolving(n, *, seed=0, rate=0.3, delimiter=","):
@@ -136,6 +141,105 @@ def test_paper_and_classes(tmp_path):
     first = next(csv.DictReader((tmp_path / "predictions.csv").read_text().splitlines()))
     assert first["prediction"] == "1"
     done(path, "--label", "y", "--class-weight", "balanced", "--budget", "8KiB", "--out", tmp_path)
+
+
+def test_paper_takes_a_budget_and_class_weights(data):
+    held = RunSettings(label="y", paper=True, budget="16KiB", class_weight="balanced").new_model()
+    wanted = SF2EL.paper(budget="16KiB", class_weight="balanced", scaled=True)
+    assert held.to_bytes() == wanted.to_bytes()
+    kept = RunSettings(label="y", buffer=20, class_weight="balanced")
+    wanted = SF2EL.paper(buffer_size=20, class_weight="balanced", scaled=True)
+    assert kept.new_model().to_bytes() == wanted.to_bytes()
+    assert (kept.paper, kept.to_dict()["paper"], kept.to_dict()["budget"]) == (True, True, None)
+    with pytest.raises(ValueError, match="leave out --classes, --class-weight and --paper"):
+        RunSettings(label="y", paper=True, regression=True)
+
+
+def test_paper_with_class_weights_runs_and_keeps_within_a_budget(data, tmp_path):
+    args = [data, "--label", "y", "--paper", "--limit", "600", "--out"]
+    done(*args, tmp_path / "plain", "--save", tmp_path / "m1")
+    done(*args, tmp_path / "even", "--class-weight", "balanced", "--save", tmp_path / "m2")
+    assert SF2EL.load(tmp_path / "m1").to_bytes() != SF2EL.load(tmp_path / "m2").to_bytes()
+    source = open_source(data, "y")
+    run = Run(RunSettings(label="y", paper=True, budget="16KiB"), source, tmp_path / "p.csv")
+    run.go(limit=600, advance=lambda rows: None)
+    assert 8 * 1024 < summary_of(run)["most_bytes"] <= 16 * 1024
+
+
+def test_paper_is_held_by_a_buffer_or_by_a_budget(data, tmp_path):
+    args = [data, "--label", "y", "--paper", "--limit", "600", "--out", tmp_path, "--save", tmp_path / "m"]
+    done(*args, "--budget", "16KiB", "--class-weight", "balanced")
+    found = summary(tmp_path)
+    assert 8 * 1024 < found["most_bytes"] <= 16 * 1024
+    assert (found["settings"]["budget"], found["settings"]["buffer"]) == ("16KiB", None)
+    assert "of 16,384 bytes" in (tmp_path / "index.html").read_text()
+    done(*args, "--budget", "16KiB", "--class-weight", "balanced", "--resume", tmp_path / "m")
+    done(*args)
+    assert (summary(tmp_path)["settings"]["budget"], summary(tmp_path)["settings"]["buffer"]) == (None, 60)
+    result = invoke(*args, "--budget", "16KiB", "--buffer", "20")
+    assert result.exit_code == 2 and "either --budget or --buffer, not both." in result.stderr
+
+
+def test_checkpoints_of_the_paper_tell_how_it_was_held(data, tmp_path):
+    made = {}
+    for name, settings in {
+        "default": RunSettings(label="y", budget="16KiB"),
+        "budget": RunSettings(label="y", budget="16KiB", paper=True),
+        "buffer": RunSettings(label="y", buffer=60),
+    }.items():
+        run = Run(settings, open_source(data, "y"), tmp_path / f"{name}.csv")
+        run.go(limit=10, advance=lambda rows: None)
+        made[name] = run.last_checkpoint()
+    for name, checkpoint in made.items():
+        for other in made:
+            if other == name:
+                checkpoint.check(made[other].settings)
+                continue
+            with pytest.raises(ValueError, match="The checkpoint was made with --paper"):
+                checkpoint.check(made[other].settings)
+    # What the version before wrote: no word of the paper, and a budget that did not count.
+    for name, budget in [("default", "16KiB"), ("buffer", "8KiB")]:
+        old = {key: value for key, value in made[name].settings.items() if key != "paper"}
+        replace(made[name], settings=old | {"budget": budget}).check(made[name].settings)
+
+
+def test_large_whole_numbers_are_classes_of_their_own(tmp_path):
+    labels = ["9007199254740992", "9007199254740993"]
+    path = tmp_path / "rows.csv"
+    path.write_text("a,y\n" + "".join(f"{t % 2},{labels[t % 2]}\n" for t in range(200)))
+    for more in ([], ["--classes", ",".join(labels)]):
+        done(path, "--label", "y", "--out", tmp_path, *more)
+        assert set(summary(tmp_path)["labels"]) == set(labels)
+        with (tmp_path / "predictions.csv").open() as file:
+            said = [line["prediction"] for line in csv.DictReader(file)]
+        assert said[-2:] == labels
+    assert RunSettings(label="y", classes=("1.0", "2e0")).known_classes() == [1, 2]
+
+
+def test_json_lines_without_any_label_run_as_csv_does(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1, "y": null}\n{"a": 2, "y": null}\n' * 50)
+    done(path, "--label", "y", "--out", tmp_path)
+    assert (summary(tmp_path)["rows"], summary(tmp_path)["labelled"]) == (100, 0)
+
+
+def test_regression_with_empty_rows_writes_plain_numbers_wherever_blocks_end(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "rows.csv"
+    lines = [f"{a:.4f},{b:.4f},{a - 2 * b:.4f}\n" for a, b in rng.normal(size=(400, 2))]
+    lines[5::90] = [",,1.5\n"] * len(lines[5::90])
+    path.write_text("a,b,y\n" + "".join(lines))
+    done(path, "--label", "y", "--regression", "--out", tmp_path / "one")
+    with (tmp_path / "one/predictions.csv").open() as file:
+        said = [line["prediction"] for line in csv.DictReader(file)]
+    assert [t for t, text in enumerate(said) if not text] == list(range(5, 400, 90))
+    assert all(text == repr(float(text)) for text in said if text)
+    monkeypatch.setattr(chunks, "SIZE", 333)
+    done(path, "--label", "y", "--regression", "--out", tmp_path / "two")
+    assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
+    page = (tmp_path / "one/index.html").read_text()
+    assert "5 rows had no observed feature" in page and "which is left out of the scores" in page
+    assert "counts as an error" not in page and "labelled rows but those without a prediction" in page
 
 
 def test_regression_reports_errors(tmp_path):
@@ -269,7 +373,7 @@ def test_a_finished_run_goes_on_when_the_file_has_grown(tmp_path):
         (["--budget", "9KiB"], "--budget '8KiB'"),
         (["--delay", "2"], "--delay"),
         (["--ignore", "a"], "--ignore"),
-        (["--paper"], "--paper and --buffer"),
+        (["--paper"], "made with --paper"),
     ],
 )
 def test_resume_refuses_other_settings(data, tmp_path, change, said):
@@ -304,11 +408,132 @@ def test_resume_refuses_other_data_label_and_folder(data, tmp_path):
     assert result.exit_code == 1 and "There is no checkpoint" in result.stderr
 
 
+def changed(lines):
+    """Return the lines of a CSV file with one cell changed, its length kept, in the second row."""
+    cells = lines[2].split(",")
+    cells[0] = cells[0][:-1] + str((int(cells[0][-1]) + 1) % 10)
+    return [*lines[:2], ",".join(cells), *lines[3:]]
+
+
+def as_json_lines(lines):
+    names = lines[0].strip().split(",")
+    rows = [dict(zip(names, line.strip().split(","), strict=True)) for line in lines[1:]]
+    kept = [{k: v if k == "y" else float(v) for k, v in row.items() if v} for row in rows]
+    return "".join(json.dumps(row) + "\n" for row in kept)
+
+
+OTHER = {
+    "reversed": lambda lines: [lines[0], *lines[:0:-1]],
+    "a cell": changed,
+    "two rows swapped": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+    "a label": lambda lines: [
+        line.replace(",wet", ",dry") if i < 9 else line for i, line in enumerate(lines)
+    ],
+    "a row less": lambda lines: [lines[0], *lines[2:]],
+    "a column's name": lambda lines: ["a,c,b,u,v,y\n", *lines[1:]],
+}
+
+
+@pytest.mark.parametrize("blocks", [500, 1 << 18])
+@pytest.mark.parametrize("kind", ["file", "pipe", "json lines"])
+@pytest.mark.parametrize("change", OTHER)
+def test_resume_refuses_other_rows_before_the_checkpoint(data, tmp_path, monkeypatch, change, kind, blocks):
+    lines = data.read_text().splitlines(keepends=True)[:801]
+    path, args = tmp_path / "rows", ["--label", "y", "--budget", "4KiB", "--out", tmp_path / "o"]
+    path.write_text("".join(lines))
+    monkeypatch.setattr(chunks, "SIZE", blocks)
+    done(path, *args, "--limit", "500", "--save", tmp_path / "m", "--checkpoint-every", "90")
+    before = outcome(tmp_path / "o", tmp_path / "m.checkpoint")
+    other = "".join(OTHER[change](lines))
+    path.write_text(as_json_lines(OTHER[change](lines)) if kind == "json lines" else other)
+    options = {"input": other.encode()} if kind == "pipe" else {}
+    result = invoke("-" if kind == "pipe" else path, *args, "--resume", tmp_path / "m", **options)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("is not what was read before; resume with the same data.\n")
+    assert outcome(tmp_path / "o", tmp_path / "m.checkpoint") == before
+
+
+@pytest.mark.parametrize("blocks", [500, 1 << 18])
+def test_resume_refuses_data_that_end_before_the_checkpoint(data, tmp_path, monkeypatch, blocks):
+    monkeypatch.setattr(chunks, "SIZE", blocks)
+    args = ["--label", "y", "--budget", "4KiB", "--out", tmp_path / "o"]
+    done(data, *args, "--limit", "500", "--save", tmp_path / "m")
+    before = outcome(tmp_path / "o", tmp_path / "m.checkpoint")
+    short = tmp_path / "short.csv"
+    short.write_text("".join(data.read_text().splitlines(keepends=True)[:301]))
+    for name, options in ((short, {}), ("-", {"input": short.read_bytes()})):
+        result = invoke(name, *args, "--resume", tmp_path / "m", **options)
+        assert result.exit_code == 1
+        assert "ends before the row 500 that the checkpoint was made at; resume" in result.stderr
+        assert outcome(tmp_path / "o", tmp_path / "m.checkpoint") == before
+
+
+def test_resume_refuses_other_numbers_to_predict(tmp_path):
+    path, args = tmp_path / "rows.csv", ["--label", "y", "--regression", "--out", tmp_path / "o"]
+    path.write_text("a,y\n" + "".join(f"{t % 7},{t % 5}.5\n" for t in range(300)))
+    done(path, *args, "--limit", "200", "--save", tmp_path / "m")
+    whole = path.read_text()
+    path.write_text(whole.replace("0,0.5\n", "0,0.6\n", 1))
+    result = invoke(path, *args, "--resume", tmp_path / "m")
+    assert result.exit_code == 1 and "is not what was read before" in result.stderr
+    path.write_text(whole)
+    done(path, *args, "--resume", tmp_path / "m")
+
+
+def test_the_same_rows_go_on_in_another_file_format_or_length(data, tmp_path):
+    pl = pytest.importorskip("polars")
+    args = ["--label", "y", "--budget", "4KiB"]
+    done(data, *args, "--out", tmp_path / "whole", "--save", tmp_path / "whole.model")
+    lines = data.read_text().splitlines(keepends=True)
+    model, path = tmp_path / "m", tmp_path / "rows.parquet"
+    again = [*args, "--out", tmp_path / "o", "--save", model, "--resume", model]
+    (tmp_path / "rows.csv").write_text("".join(lines[:400]).rstrip("\n"))
+    done(tmp_path / "rows.csv", *again)
+    (tmp_path / "rows.jsonl").write_text(as_json_lines(lines[:900]))
+    done(tmp_path / "rows.jsonl", *again)
+    frame = pl.read_csv(data, schema_overrides=dict.fromkeys("abcuv", pl.Float64))
+    for rows in (1100, 1900):  # a Parquet file that grows
+        frame.head(rows).write_parquet(path)
+        done(path, *again)
+    done("-", *again, input=data.read_bytes())
+    assert outcome(tmp_path / "o", model)[0] == outcome(tmp_path / "whole")[0]
+    assert model.read_bytes() == (tmp_path / "whole.model").read_bytes()
+
+
+def rewritten(path, change):
+    """Change what a checkpoint says."""
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    content = json.loads(header["__metadata__"]["sf2el-run"])
+    change(content)
+    header["__metadata__"]["sf2el-run"] = json.dumps(content)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+
+
+def test_a_checkpoint_of_an_older_version_goes_on_where_its_place_is(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "SIZE", 5000)
+    args = ["--label", "y", "--budget", "4KiB"]
+    done(data, *args, "--out", tmp_path / "whole", "--save", tmp_path / "whole.model")
+    more = [*args, "--out", tmp_path / "o", "--save", tmp_path / "m"]
+    done(data, *more, "--limit", "1000")
+    rewritten(tmp_path / "m.checkpoint", lambda content: content.pop("digest"))
+    short = tmp_path / "short.csv"
+    short.write_text("".join(data.read_text().splitlines(keepends=True)[:990]))
+    result = invoke(short, *more, "--resume", tmp_path / "m")
+    assert result.exit_code == 1 and "resume with the same data." in result.stderr
+    done(data, *more, "--resume", tmp_path / "m", "--limit", "2000")
+    done(data, *more, "--resume", tmp_path / "m")
+    assert outcome(tmp_path / "o", tmp_path / "m") == outcome(tmp_path / "whole", tmp_path / "whole.model")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda content: content.update(row=-5),
         lambda content: content.update(written="all"),
+        lambda content: content.update(digest="none"),
         lambda content: content["place"].update(offset=None),
         lambda content: content["tallies"].pop("history"),
         lambda content: content["tallies"].update(windows=3),
@@ -317,15 +542,7 @@ def test_resume_refuses_other_data_label_and_folder(data, tmp_path):
 def test_a_checkpoint_that_is_not_whole_is_refused_in_one_sentence(damage, data, tmp_path):
     args = [data, "--label", "y", "--out", tmp_path]
     done(*args, "--limit", "100", "--save", tmp_path / "m")
-    path = tmp_path / "m.checkpoint"
-    whole = path.read_bytes()
-    length = int.from_bytes(whole[:8], "little")
-    header = json.loads(whole[8 : 8 + length])
-    content = json.loads(header["__metadata__"]["sf2el-run"])
-    damage(content)
-    header["__metadata__"]["sf2el-run"] = json.dumps(content)
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    rewritten(tmp_path / "m.checkpoint", damage)
     before = outcome(tmp_path)
     result = invoke(*args, "--resume", tmp_path / "m")
     assert result.exit_code == 1 and "damaged" in result.stderr and "Unexpected" not in result.stderr
@@ -346,6 +563,17 @@ def test_rows_before_a_bad_line_are_kept_and_the_run_goes_on_when_it_is_mended(t
     done(path, *args, "--out", tmp_path / "o", "--save", tmp_path / "m", "--resume", tmp_path / "m")
     done(whole, *args, "--out", tmp_path / "w")
     assert (tmp_path / "o/predictions.csv").read_bytes() == (tmp_path / "w/predictions.csv").read_bytes()
+
+
+@pytest.mark.parametrize("blocks", [50, 1 << 18])
+def test_a_late_label_that_is_refused_names_its_row(tmp_path, monkeypatch, blocks):
+    monkeypatch.setattr(chunks, "SIZE", blocks)
+    path = tmp_path / "rows.csv"
+    rows = [f"{t},{t % 2}\n" for t in range(100)]
+    path.write_text("a,y\n" + "".join([*rows[:40], ",\n", "1,2\n", *rows[40:]]))
+    result = invoke(path, "--label", "y", "--paper", "--delay", "30", "--out", tmp_path)
+    assert result.exit_code == 1 and "rows.csv, row 41: This model is binary" in result.stderr
+    assert (tmp_path / "predictions.csv").read_text().splitlines()[-1].startswith("71,")
 
 
 def test_third_label_of_the_paper_names_the_rows(tmp_path):
@@ -370,6 +598,53 @@ def test_nothing_is_no_name_of_a_file_and_no_class(data, tmp_path):
     assert result.exit_code == 1 and "at least two different labels" in result.stderr
 
 
+def told(monkeypatch, capsys, steps, size, **options):
+    """Return the lines of progress; a step is the clock, rows done and bytes read."""
+    module = importlib.import_module("sf2el.cli.run")
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    source = SimpleNamespace(size=size, done=0)
+    with module.progress(source, **options) as advance:
+        for now[0], rows, source.done in steps:
+            advance(rows)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_progress_counts_the_first_block_the_limit_and_what_was_done_before(monkeypatch, capsys):
+    lines = told(monkeypatch, capsys, [(0, 0, 100), (10, 500, 200), (12, 700, 300), (20, 1000, 400)], 400)
+    assert lines == [
+        "run: 500 rows, 50 rows/s, 50%, 10 s left",
+        "run: 1,000 rows, 50 rows/s, 100%, less than 1 s left",
+    ]
+    lines = told(monkeypatch, capsys, [(0, 0, 1), (10, 500, 2)], 1000, limit=2000)
+    assert lines == ["run: 500 rows, 50 rows/s, 25%, 30 s left"]
+    lines = told(monkeypatch, capsys, [(0, 0, 1), (10, 500, 500)], 1000, limit=2000)
+    assert lines == ["run: 500 rows, 50 rows/s, 50%, 10 s left"], "the data may end before the limit"
+    lines = told(monkeypatch, capsys, [(60, 500, 500), (70, 750, 750)], 1000, before=500)
+    assert lines == ["run: 750 rows, 25 rows/s, 75%, 10 s left"]
+    assert told(monkeypatch, capsys, [(0, 0, 1), (10, 90, 2)], None) == ["run: 90 rows, 9 rows/s"]
+
+
+def test_the_speed_of_a_resumed_run_is_that_of_its_own_rows(data, tmp_path, monkeypatch):
+    args = ["--label", "y", "--out", tmp_path, "--json", "--save", tmp_path / "m"]
+    done(data, *args, "--limit", "2990")
+    real = CsvSource.blocks
+
+    def slow(self, start=None):
+        time.sleep(0.5)
+        yield from real(self, start)
+
+    monkeypatch.setattr(CsvSource, "blocks", slow)
+    assert json.loads(done(data, *args, "--resume", tmp_path / "m").stdout)["time"]["seconds"] < 0.5
+
+
+def test_a_run_tells_its_progress_before_the_first_row_and_after_every_block(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "SIZE", 20_000)
+    run, said = Run(RunSettings(label="y"), open_source(data, "y"), tmp_path / "p.csv"), []
+    run.go(advance=said.append)
+    assert said[0] == 0 and said[-1] == 3000 and len(said) > 2 and said == sorted(set(said))
+
+
 # ---- memory, page
 
 
@@ -385,6 +660,22 @@ def test_history_is_bounded_and_keeps_every_count():
     assert len(history.shares()["a"]) <= 128
     again = History.from_state(json.loads(json.dumps(history.state())))
     assert again.state() == history.state()
+
+
+def test_history_keeps_so_many_features_and_no_more(monkeypatch):
+    monkeypatch.setattr("sf2el.running.history.MOST_FEATURES", 3)
+    history = History()
+    history.observe("abcde", np.array([1, 0, 1, 2, 1]), 2)
+    assert list(history.presence) == ["a", "c", "d"]
+
+
+def test_all_columns_of_a_wide_file_are_told(tmp_path):
+    path, names = tmp_path / "rows.csv", [f"x{n}" for n in range(3000)]
+    row = ",".join(["1"] * len(names))
+    path.write_text(",".join([*names, "y"]) + "\n" + f"{row},u\n{row},v\n" * 3)
+    done(path, "--label", "y", "--budget", "1MiB", "--out", tmp_path)
+    assert summary(tmp_path)["features"] == names
+    assert "rows with 3000 features" in (tmp_path / "index.html").read_text().replace("3,000", "3000")
 
 
 def test_checkpoints_stop_growing(tmp_path):
@@ -450,11 +741,33 @@ def test_the_data_is_never_written_over(name, data, tmp_path):
         assert log.read_bytes() == data.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("save", "said"),
+    [
+        ("r/predictions.csv", "is what the run writes in --out"),
+        ("r/summary.json", "is what the run writes in --out"),
+        ("r/../r/index.html", "is what the run writes in --out"),
+        ("r", "is the folder of --out"),
+        ("m.checkpoint", "is the name of a checkpoint; let --save name a file without .checkpoint"),
+    ],
+)
+def test_the_model_is_not_saved_over_what_the_run_writes(data, tmp_path, save, said):
+    args = [data, "--label", "y", "--limit", "50", "--out", tmp_path / "r"]
+    result = invoke(*args, "--save", tmp_path / save)
+    assert result.exit_code == 1 and said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+    done(*args)
+    before = outcome(tmp_path / "r")
+    assert invoke(*args, "--save", tmp_path / save).exit_code in (1, 2)
+    assert outcome(tmp_path / "r") == before
+
+
 def test_a_log_without_any_value_gets_a_page(tmp_path):
     log = tmp_path / "empty.csv"
     log.write_text("a,b,y\n,,x\n,,z\n")
     done(log, "--label", "y", "--out", tmp_path / "out")
-    assert (tmp_path / "out" / "index.html").exists()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "which counts as an error where" in page
 
 
 def test_a_failed_run_leaves_no_summary_of_an_earlier_one_beside_its_predictions(tmp_path):

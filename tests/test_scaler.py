@@ -8,16 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from sf2el import Scaler
+
 ROWS = st.tuples(st.integers(1, 25), st.integers(1, 6)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e3, 1e3).map(lambda value: round(value, 3)))
 )
 
 
 def expected(X):
-    """By NumPy, over every prefix."""
-    out = np.zeros_like(X)
+    """By NumPy, over every prefix; what is far from all before it counts as twenty deviations away."""
+    out, held = np.zeros_like(X), X.copy()
     for t in range(len(X)):
-        seen = X[: t + 1]
+        if t >= 10:
+            mean, most = held[:t].mean(axis=0), 20.0 * held[:t].std(axis=0)
+            varied = np.ptp(held[:t], axis=0) > 0
+            held[t] = np.where(varied, np.clip(X[t], mean - most, mean + most), X[t])
+        seen = held[: t + 1]
         sd = seen.std(axis=0)
         # Constant so far: std's rounding is not a spread.
         varies = np.ptp(seen, axis=0) > 0
@@ -139,3 +145,32 @@ def test_the_divisor_is_the_callers(be):
     np.testing.assert_allclose(be.Scaler(4, divisor=1.0).scale_many(X, True), 2.0 * plain, rtol=1e-15)
     with pytest.raises(ValueError, match="divisor must be above 0"):
         be.Scaler(4, 0.0)
+
+
+def test_one_wrong_reading_does_not_spoil_a_feature(be):
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 2.0, size=(300, 2))
+    wrong = X.copy()
+    wrong[100, 0], wrong[150] = -9999.0, 1e9
+    scaled = be.Scaler(2, divisor=1.0).scale_many(wrong, True)
+    assert scaled[100, 0] == -5.0 and scaled[150].tolist() == [5.0, 5.0]
+    truth = be.Scaler(2, divisor=1.0).scale_many(X, True)
+    assert 0.3 < scaled[200:, 0].std() / truth[200:, 0].std() < 1.0
+    assert np.corrcoef(scaled[200:, 0], truth[200:, 0])[0, 1] > 0.99
+
+
+def test_a_scale_that_has_truly_changed_is_followed(be):
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.normal(size=200), rng.normal(1e4, 1e3, size=400)])
+    scaler = be.Scaler(1, divisor=1.0)
+    scaler.scale_many(x[:, None], True)
+    mean, spread, count = scaler.state()
+    assert 1e3 < np.sqrt(spread / count) < 1e4 and mean > 1e3
+
+
+def test_the_public_scaler_tells_its_bytes_and_refuses_what_is_no_size():
+    scaler = Scaler(10)
+    assert scaler.nbytes == scaler.core.state().nbytes
+    for dim in (0, -1, "a", 2.5):
+        with pytest.raises(ValueError, match="dim"):
+            Scaler(dim)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +67,29 @@ def test_block_holds_names_values_and_labels(tmp_path):
         'a,b,y\n"1","2",u\n3,4,"v"\n',
         '"a",b,y\n1,2,u\n\n3,4,v\n\n\n',
         "a, b ,y\n 1, 2 , u\n3,4,v\n",
+        "a,b,y\n1,2,u\r3,4,v\r",
     ],
 )
 def test_dialects_read_the_same(tmp_path, content):
     rows, labels = values(read(write(tmp_path, content)))
     assert rows.tolist() == [[1, 2], [3, 4]] and labels == ["u", "v"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("rows.csv", '"temp, C";hum;y\n1;2;u\n', ("temp, C", "hum")),
+        ("rows.csv", '"a,b,c,d";"say ""x, y, z""";y\n1;2;u\n', ("a,b,c,d", 'say "x, y, z"')),
+        ("rows.csv", "temp, C;hum;y\n1;2;u\n", ("temp, C", "hum")),
+        ("rows.tsv", "temp, C\thum, %, rel\ty\n1\t2\tu\n", ("temp, C", "hum, %, rel")),
+        ("rows.TSV", "a,b,c\ty\n1\tu\n", ("a,b,c",)),
+        ("rows.tsv", "a,b,y\n1,2,u\n", ("a", "b")),
+        ("rows.csv", "a;b,c|d|y\n1|2|u\n", ("a;b,c", "d")),
+    ],
+)
+def test_the_delimiter_is_found_outside_quotes(tmp_path, name, content, names):
+    (block,) = read(write(tmp_path, content, name))
+    assert block.names == names and block.rows.tolist() == [[1.0, 2.0][: len(names)]]
 
 
 CELLS = st.one_of(
@@ -102,6 +123,56 @@ def test_whole_numbers_are_int_labels_and_the_first_label_decides(tmp_path):
     assert values(read(write(tmp_path, "a,y\n1,up\n1,2\n")))[1] == ["up", "2"]
     assert values(read(write(tmp_path, "a,y\n1,2\n"), kind="text"))[1] == ["2"]
     assert values(read(write(tmp_path, "a,y\n1,0.5\n1,2\n1,\n"), regression=True))[1] == [0.5, 2.0, None]
+
+
+ABOVE = 2**53
+"""The next whole number is no float."""
+
+
+def test_large_whole_numbers_stay_different_labels_in_every_format(tmp_path):
+    wanted = [ABOVE, ABOVE + 1, None, -(2**63), 2**63 - 1, 7]
+    cells = [f"{'' if label is None else label}" for label in wanted]
+    path = write(tmp_path, "a,y\n" + "".join(f"1,{cell}\n" for cell in cells))
+    assert values(read(path))[1] == wanted
+    lines = "".join(json.dumps({"a": 1, "y": label}) + "\n" for label in wanted)
+    assert values(read(write(tmp_path, lines, "rows.jsonl")))[1] == wanted
+    lines = "".join(json.dumps({"a": 1, "y": cell}) + "\n" for cell in cells)
+    assert values(read(write(tmp_path, lines, "texts.jsonl")))[1] == wanted
+    pl = pytest.importorskip("polars")
+    kinds = [(pl.Int64, wanted), (pl.String, cells), (pl.UInt64, [2**63 - 1, ABOVE, ABOVE + 1, None])]
+    for kind, labels in [*kinds, (pl.Decimal(38, 0), wanted), (pl.Int8, [1, None, -3])]:
+        frame = pl.DataFrame({"a": [1.0] * len(labels), "y": pl.Series(labels, dtype=kind, strict=False)})
+        frame.write_parquet(tmp_path / "rows.parquet")
+        found = values(read(tmp_path / "rows.parquet"))[1]
+        assert found == (wanted if kind == pl.String else labels), kind
+        assert all(type(label) is int for label in found if label is not None), kind
+    pl.DataFrame({"a": [1.0, 1.0], "y": [True, False]}).write_parquet(tmp_path / "rows.parquet")
+    assert values(read(tmp_path / "rows.parquet"))[1] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "large", [str(2**63), str(-(2**63) - 1), "1e30", "1e400", "1" + "0" * 400, "7" * 5000]
+)
+def test_a_whole_number_beyond_64_bits_is_refused_where_it_stands(tmp_path, large):
+    number = large if len(large) < 400 else large[:40]
+    said = rf"line 4, column 'y': the label {number}(\.\.\.)? is no whole number of 64 bits; make all"
+    for first in ("1", ""):
+        source = open_source(write(tmp_path, f"a,y\n1,{first}\n2,\n3,{large}\n4,1\n"), "y")
+        blocks = source.blocks()
+        assert next(blocks).rows.tolist() == [[1], [2]]
+        with pytest.raises(DataError, match=said) as caught:
+            next(blocks)
+        source.close()
+        assert len(str(caught.value)) < 300 + len(str(tmp_path))
+    assert values(read(write(tmp_path, f"a,y\n1,u\n1,{large}\n")))[1] == ["u", large], "text is text"
+
+
+def test_infinity_is_text_and_no_number(tmp_path):
+    assert values(read(write(tmp_path, "a,y\n1,inf\n1,-Infinity\n")))[1] == ["inf", "-Infinity"]
+    with pytest.raises(DataError, match="the label 'inf' is text, but"):
+        read(write(tmp_path, "a,y\n1,1\n1,inf\n"))
+    with pytest.raises(DataError, match="line 1: the label inf is neither text nor a whole number"):
+        read(write(tmp_path, '{"a": 1, "y": Infinity}\n', "rows.jsonl"))
 
 
 def test_the_readme_names_every_word_that_means_not_observed(tmp_path):
@@ -192,7 +263,17 @@ HOSTILE = {
     "only label": ("y\nu\n", "it needs a feature"),
     "latin-1": (b"a,y\n1,u\n2,caf" + b"\xe9\n", "line 3: the byte 0xe9 is not UTF-8"),
     "latin-1 header": (b"\xe9,y\n1,u\n", "line 1: the byte 0xe9"),
-    "gzip": (b"\x1f\x8b\x08\x00abc", "is compressed"),
+    "gzip": (gzip.compress(b"a,y\n1,u\n"), r"compressed \(gzip\); unpack it: zcat /.*rows.csv \| sf2el run"),
+    "bzip2": (bz2.compress(b"a,y\n1,u\n"), r"compressed \(bzip2\); unpack it: bzcat /"),
+    "xz": (lzma.compress(b"a,y\n1,u\n"), r"compressed \(xz\); unpack it: xzcat /"),
+    "zip": (b"PK\x03\x04\x14\x00", r"compressed \(zip\); unpack it: unzip -p /"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", r"compressed \(zstd\); unpack it: zstdcat /"),
+    "no bzip2": ("BZh,a\n1,2\n", "has no column 'y'; its columns are BZh, a"),
+    "decimal comma": (
+        "a;y\n0;u\n-1,288;u\n",
+        "line 3, column 'a': '-1,288' is not a number; write numbers with a decimal",
+    ),
+    "CR alone": ("a,y\r1,u\r2,v\r", "rows.csv: its lines end with CR alone; save it with LF"),
     "fraction": ("a,y\n1,u\n", None),
     "fraction label": ("a,y\n1,1\n1,1.5\n", "line 3, column 'y': the label 1.5 is neither.*--regression"),
     "mixed labels": ("a,y\n1,1\n1,\n1,up\n", "line 4, column 'y': the label 'up' is text"),
@@ -233,6 +314,17 @@ def test_line_without_end_is_refused_in_constant_memory(tmp_path, monkeypatch):
 def test_regression_label_must_be_a_number(tmp_path):
     with pytest.raises(DataError, match="line 3, column 'y': the label 'up' is not a number"):
         read(write(tmp_path, "a,y\n1,2\n1,up\n"), regression=True)
+    with pytest.raises(DataError, match=r"the label '1,5' is .* --regression needs; write numbers with a"):
+        read(write(tmp_path, "a;y\n1;2\n1;1,5\n"), regression=True)
+
+
+def test_compressed_data_on_a_pipe_and_spreadsheets_say_what_to_do(tmp_path, monkeypatch):
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(gzip.compress(b"a,y\n1,u\n"))))
+    monkeypatch.setattr("sys.stdin", stdin)
+    with pytest.raises(DataError, match=r"input is compressed \(gzip\); unpack it: zcat FILE \| sf2el run"):
+        open_source("-", "y")
+    with pytest.raises(DataError, match=r"rows.xlsx is a spreadsheet; save it as CSV\."):
+        open_source(write(tmp_path, b"PK\x03\x04\x14\x00", "rows.xlsx"), "y")
 
 
 @pytest.mark.parametrize("bad", ["nosuch", "y"])
@@ -297,6 +389,8 @@ def test_one_long_line_makes_no_vast_table(tmp_path, monkeypatch, place, end):
     ("content", "said"),
     [
         ('{"a": 1, "y": 1}\n{"a": 1,\n', "line 2: this is not JSON"),
+        ('{"a": 1, "b', r"not JSON \(unterminated string starting at character 10\); mend"),
+        ('{"a": 1, "y": 1}\r{"a": 2, "y": 1}\r', "its lines end with CR alone; save it"),
         ('{"a": "x", "y": 1}\n', "line 1, key 'a': 'x' is not a number"),
         ('{"a": [1], "y": 1}\n', "line 1, key 'a'"),
         ('{"a": Infinity, "y": 1}\n', "line 1, key 'a': 'inf' is not within"),
@@ -309,11 +403,41 @@ def test_one_long_line_makes_no_vast_table(tmp_path, monkeypatch, place, end):
         (b'{"a": 1, "y": "\xe9"}\n', "line 1: the byte 0xe9"),
         ("\n\n", "is empty"),
         ("[" * 100_000 + "\n", "line 1"),
+        (
+            '{"a": 1, "y": 1}\n{"a": 1, "y": 1' + "0" * 400 + "}\n",
+            "line 2: the label 10+... is no whole number",
+        ),
+        ('{"a": 1, "y": 1}\n{"a": 1' + "0" * 5000 + ', "y": 1}\n', "line 2: a number has too many digits"),
     ],
 )
 def test_hostile_json_lines_are_a_sentence(tmp_path, content, said):
     with pytest.raises(DataError, match=said):
         read(write(tmp_path, content, "rows.jsonl"))
+
+
+@pytest.mark.parametrize("bad", ['{"a": 4, "y": 1' + "0" * 400 + "}", '{"a": ' + "1" * 5000 + ', "y": 1}'])
+def test_rows_before_too_large_a_number_are_yielded(tmp_path, bad):
+    lines = ['{"a": 1, "y": 1}', '{"a": 2, "y": 2}', bad, '{"a": 3, "y": 1}']
+    source = open_source(write(tmp_path, "\n".join(lines), "rows.jsonl"), "y")
+    blocks = source.blocks()
+    assert next(blocks).rows.tolist() == [[1], [2]]
+    with pytest.raises(DataError, match=r"rows\.jsonl, line 3: ") as caught:
+        next(blocks)
+    source.close()
+    assert "set_int_max" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"regression": True}, {"kind": "whole"}])
+def test_json_lines_whose_labels_are_all_null_are_read_and_go_on(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(chunks, "SIZE", 64)
+    lines = ['{"a": 1, "y": null}', *['{"a": 2}'] * 40]
+    blocks = read(write(tmp_path, "\n".join(lines), "rows.jsonl"), **options)
+    assert values(blocks)[1] == [None] * 41 and len(blocks) > 2
+    source = open_source(tmp_path / "rows.jsonl", "y", **options)
+    assert sum(len(block.labels) for block in source.blocks(blocks[-1].place)) == len(blocks[-1].labels)
+    source.close()
+    with pytest.raises(DataError, match="no row has a label 'y'; the keys are a"):
+        read(write(tmp_path, "\n".join(lines[1:]), "rows.jsonl"), **options)
 
 
 # ---- Parquet

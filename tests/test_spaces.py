@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf2el import SF2EL
+from sf2el import SF2EL, SF2ELRegressor
 from sf2el.spaces import LATE_ROWS, LATELY, STEADY, Tracker
 
 
@@ -253,3 +255,137 @@ def test_a_small_budget_may_drop_the_past_and_goes_on(budget):
             model.predict_one(x)
             model.learn_one(x, "pqr"[t % 3] if t % 2 else None)
             assert model.memory_usage() <= budget
+
+
+def test_many_features_that_stay_beside_a_space_go_on_with_it():
+    tracker = Tracker(("a", "b"))
+    rows = [*repeated("ab", 3), *repeated("abcd", LATE_ROWS + 10)]
+    changes = told(tracker, *rows)
+    assert [change[1:3] for change in changes] == [("OPEN", "cd"), ("GROW", "cdab")]
+    assert changes[1][0] == changes[0][0] + LATE_ROWS
+    assert (tracker.past, tracker.upcoming) == (("a", "b"), None)
+
+
+def test_they_do_so_after_as_long_as_the_space_was_alone():
+    tracker = Tracker(("a", "b"))
+    rows = [*repeated("ab", 200), *repeated("abcd", 300)]
+    opened, grown = told(tracker, *rows)
+    assert opened[1] == "OPEN" and grown[1] == "GROW"
+    alone = opened[0]
+    assert grown[0] == 2 * alone - 1
+    shorter = told(Tracker(("a", "b")), *rows[:300], *repeated("cd", 10))
+    assert [change[1] for change in shorter] == ["OPEN", "SWAP", "SURE"]
+
+
+def test_one_feature_beside_one_goes_on_with_it_too():
+    assert told(Tracker(("a",)), "a", *repeated("ab", 60))[-1][1:3] == ("GROW", "ba")
+
+
+def test_quiet_rows_are_those_before_a_space_grows():
+    tracker, twin = Tracker(("a", "b")), Tracker(("a", "b"))
+    for row in [*repeated("ab", 80), *repeated("abcd", 3)]:
+        assert tracker.step(row) == twin.step(row)
+    quiet = tracker.quiet()
+    assert 0 < quiet < 100
+    tracker.skip(quiet)
+    assert told(twin, *repeated("abcd", quiet)) == []
+    assert tracker == twin
+    assert [change[1] for change in told(tracker, "abcd")] == ["GROW"]
+
+
+def test_dead_features_leave_once_they_are_a_third_and_others_join():
+    tracker = Tracker(tuple("abcdefgh"))
+    rows = [*repeated("abcdefgh", 5), *repeated("defgh", 10), *repeated("defghx", LATE_ROWS + 10)]
+    changes = told(tracker, *rows)
+    assert changes[-1][1:3] == ("GROW", "xdefgh")
+
+
+SENSORS = {
+    "complete": lambda t: "abcd",
+    "the first row has one feature": lambda t: "abcd" if t else "a",
+    "they start one after the other": lambda t: "abcd"[: 1 + t // 20],
+}
+
+
+@pytest.mark.parametrize("budget", ["4KiB", "64KiB"])
+@pytest.mark.parametrize("kind", SENSORS)
+def test_features_that_come_after_the_first_row_are_used(kind, budget):
+    rng = random.Random(5)
+    model, right = SF2EL(budget=budget, seed=0), 0
+    for t in range(1500):
+        values = {name: rng.gauss(0.0, 1.0) for name in "abcd"}
+        truth = sum(values.values()) > 0
+        x = {name: values[name] for name in SENSORS[kind](t)}
+        right += t >= 500 and model.predict_one(x) == truth
+        model.learn_one(x, truth if rng.random() < 0.3 else None)
+    assert right > 940
+    assert set(model._stage.current.names) == set("abcd")
+
+
+def test_sensors_replaced_one_by_one_for_ever_fit_a_small_budget():
+    rng = random.Random(1)
+    model, right, generation = SF2EL(budget="2KiB", seed=0), 0, [0] * 4
+    for t in range(12_000):
+        values = [rng.gauss(0.0, 1.0) for _ in range(4)]
+        truth, turn = sum(values) > 0, t // 100 % 4
+        if t and t % 100 == 0:
+            generation[turn] += 1
+        x = {f"{k} {generation[k]}": value for k, value in enumerate(values)}
+        if t > 100 and t % 100 < 20:
+            x[f"{turn} {generation[turn] - 1}"] = values[turn]
+        right += model.predict_one(x) == truth
+        model.learn_one(x, truth if rng.random() < 0.1 else None)
+    assert right > 0.8 * 12_000
+    assert model._stage.current.dim < 12
+
+
+@pytest.mark.parametrize("budget", ["8KiB", "64KiB"])
+def test_a_gap_in_the_first_row_costs_no_width(budget):
+    rng = random.Random(2)
+    model, right = SF2EL(budget=budget, seed=0), 0
+    for t in range(2500):
+        x = {name: rng.gauss(0.0, 1.0) for name in "abcde"}
+        truth = x["a"] * x["b"] > 0
+        if t == 0:
+            del x["e"]
+        right += t >= 1500 and model.predict_one(x) == truth
+        model.learn_one(x, truth if rng.random() < 0.3 else None)
+    assert right > 850
+
+
+def test_widths_begin_anew_when_a_visitor_has_gone():
+    model = SF2EL(budget="64KiB")
+    rng = random.Random(3)
+    for t in range(300):
+        x = {name: rng.gauss(0.0, 1.0) for name in "abcd"} | ({"z": 1.0} if 200 <= t < 204 else {})
+        model.learn_one(x, x["a"] > 0)
+        if t == 203:
+            assert sum("rbf" in name for name in model.weights(detail=True)) == 1
+    assert {name.split(" ", 1)[1] for name in model.weights(detail=True)} == {
+        *("narrow rbf", "middle rbf", "wide rbf", "linear", "paper")
+    }
+    assert SF2EL.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+
+
+def test_a_map_does_not_learn_its_own_guesses():
+    """Two old features die as new ones come: a change in the seventh digit stays one."""
+
+    def rows():
+        rng = random.Random(1)
+        for t in range(140):
+            old = {f"a{j}": rng.gauss(0.0, 1.0) for j in range(8)}
+            new = {f"b{j}": rng.gauss(0.0, 1.0) for j in range(3)}
+            target = sum(old.values()) if t < 100 else None
+            if t >= 100:
+                old = {name: value for name, value in old.items() if name not in ("a0", "a1")} | new
+            yield t, old, target
+
+    one, other = (SF2ELRegressor(budget="16KiB", seed=0) for _ in range(2))
+    apart = []
+    for t, x, y in rows():
+        near = x | ({"b0": x["b0"] * (1 + 1e-7)} if t == 101 else {})
+        if t >= 100:
+            apart.append(abs(one.predict_one(x) - other.predict_one(near)))
+        one.learn_one(x, y)
+        other.learn_one(near, y)
+    assert max(apart) < 1e-3

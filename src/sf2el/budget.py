@@ -15,9 +15,6 @@ from sf2el.settings import LearnerSettings
 COUNTER_BYTES = 104
 """Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
 
-LABEL_BYTES = 2 * (64 + 8)
-"""Room for two labels, as text or numbers of up to 64 bytes, and how often each was seen."""
-
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""
 

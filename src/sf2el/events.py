@@ -40,6 +40,7 @@ TEXTS = (
     "of the statistics behind a map from {0:.0f} features the {1:.0f} strongest directions are kept",
     "the budget has no room to fit the map from {0:.0f} features anew",
     "the budget has no room for how {0:.0f} features vary together",
+    "swap to {0:.0f} features, old ones among them; the experts of the {1:.0f} before go on beside",
 )
 (
     FIRST_SPACE,
@@ -68,6 +69,7 @@ TEXTS = (
     SKETCHED,
     SETTLED,
     UNRELATED,
+    GROWN,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 

@@ -86,12 +86,15 @@ class KeptModel:
     KIND: ClassVar[str]
     """What a file says it holds."""
 
+    LEAST_LABELS: ClassVar[int]
+    """Bytes of what the smallest model knows of labels."""
+
     _recipe: Recipe
 
     def _begin(self, recipe: Recipe, budget: int | None) -> None:
         recipe.check()
         if budget is not None:
-            recipe.check_least(budget)
+            recipe.check_least(budget, self.LEAST_LABELS)
         self._gather: Callable[..., bool] = _core.backend(recipe.backend).gather
         self._recipe = recipe
         self._stage: Stage | None = None
@@ -248,7 +251,7 @@ class KeptModel:
         if self._budget is None:
             raise ValueError("This model has a fixed buffer_size; only one made with budget= has a budget.")
         size = parse_budget(budget)
-        self._recipe.check_least(size)
+        self._recipe.check_least(size, self.LEAST_LABELS)
         stage, told = None, []
         if self._stage is not None:
             stage = self._stage.clone()
@@ -296,10 +299,12 @@ class KeptModel:
         return MemoryParts(parts, self._stage is not None and self._recipe.full_grown(self._stage))
 
     def memory_overhead(self) -> dict[str, int]:
-        """Return bytes that do not count: a thread's working scratch, and the Python objects of this model.
+        """Return bytes that do not count: a thread's scratch, a row in work, and the model's Python objects.
 
         The scratch is one block a thread, as large as its largest expert needs, whatever the number of
-        models. The wrapper does not grow with rows.
+        models. ``rows`` are arrays for one row, as each space sees it and what experts say of it; within an
+        overlap, from a prediction until its row is learned, also the map that was fitted for it. Neither
+        these nor the wrapper grow with rows.
 
         Examples
         --------
@@ -307,10 +312,10 @@ class KeptModel:
         >>> model = SF2EL(budget="4KiB")
         >>> model.learn_one({"a": 1.0, "b": 2.0})
         >>> sorted(model.memory_overhead())
-        ['scratch', 'wrapper']
+        ['rows', 'scratch', 'wrapper']
         """
-        scratch = 0 if self._stage is None else self._stage.scratch_nbytes()
-        return {"scratch": scratch, "wrapper": wrapper_bytes(self)}
+        found = {"scratch": 0, "rows": 0} if self._stage is None else self._stage.working_nbytes()
+        return found | {"wrapper": wrapper_bytes(self)}
 
     def _own_bytes(self, budget: int, newcomers: int = 0) -> int:
         """Return the bytes of a budget that are not the stage's, with newcomers of so many bytes."""
@@ -323,23 +328,28 @@ class KeptModel:
         """Return everything the model keeps: its budget's bytes, and less than 8 KiB that describe them.
 
         A description takes up to 400 bytes an expert and 3 KiB besides, however large the budget. Only
-        thousands of features, each with two bytes more, or labels full of quotes make it longer.
+        thousands of features, each with two bytes more, labels full of quotes, or weights for hundreds of
+        classes make it longer.
         """
         return persist.to_bytes(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes."""
-        return persist.from_bytes(cls, data)
+    def from_bytes(cls, data: bytes, *, backend: str | None = None) -> Self:
+        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes.
+
+        It goes on with the ``backend`` that is named, the one that models usually have otherwise; only on the
+        one it had before the bits are the same.
+        """
+        return persist.from_bytes(cls, data, backend)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a safetensors file, whole or not at all."""
         write_bytes(Path(path), self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the model of a file that ``save`` wrote."""
-        return cls.from_bytes(Path(path).read_bytes())
+    def load(cls, path: str | Path, *, backend: str | None = None) -> Self:
+        """Return the model of a file that ``save`` wrote; ``backend`` as for ``from_bytes``."""
+        return cls.from_bytes(Path(path).read_bytes(), backend=backend)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return persist.from_bytes, (type(self), self.to_bytes(), self._recipe.backend)
@@ -363,7 +373,7 @@ class KeptModel:
         return dict(zip(stage.names(), map(float, stage.weights.average_risks()), strict=True))
 
     def events(self) -> Events:
-        """Return what happened to the features: the last 32 events, and how many there were."""
+        """Return what happened: the last events (one for each 2 KiB of budget, 4 to 32), and their number."""
         return self._events.told()
 
     def _record(self, told: Told) -> None:
@@ -375,7 +385,8 @@ class KeptModel:
 
 
 def follow(tracker: Tracker, stage: Stage) -> None:
-    """Let a tracker forget the space before where the budget had no room for it: it cannot come back."""
+    """Let a tracker know the features as they are kept, and forget the space before if it was dropped."""
+    tracker.current = stage.current.names
     if stage.past is None:
         tracker.forget_past()
 

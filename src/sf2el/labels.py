@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.losses import sigmoid
-from sf2el.rows import short, utf8
+from sf2el.rows import is_number, short, utf8
 
 Floats = npt.NDArray[np.float64]
 Label = str | int
@@ -243,10 +243,9 @@ def _plain(label: Any) -> Label | None:
         if size > LABEL_ROOM:
             raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {size}.")
         return str(label)
-    if isinstance(label, (bool, int, np.bool_, np.integer)):
-        if not -(1 << 63) <= int(label) < 1 << 63:
-            raise ValueError(f"A label may be a whole number of 64 bits, not {short(label)}.")
-        return int(label)
-    if isinstance(label, (float, np.floating)) and float(label).is_integer():
-        return int(label)
-    raise ValueError(f"A label must be text, a whole number or a bool, not {short(label)}.")
+    whole = isinstance(label, (bool, int, np.bool_, np.integer)) and is_number(label)
+    if not whole and not (isinstance(label, (float, np.floating)) and float(label).is_integer()):
+        raise ValueError(f"A label must be text, a whole number or a bool, not {short(label)}.")
+    if not -(1 << 63) <= int(label) < 1 << 63:
+        raise ValueError(f"A label may be a whole number of 64 bits, not {short(label)}.")
+    return int(label)

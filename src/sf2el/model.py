@@ -66,6 +66,7 @@ class SF2EL(StreamModel):
     """
 
     KIND = "classifier"
+    LEAST_LABELS = Labels().nbytes
 
     def __init__(
         self,
@@ -252,7 +253,7 @@ class SF2EL(StreamModel):
             try:
                 self._meet(label)
                 self.learn_one(x, label)
-            except ValueError:
+            except BaseException:
                 self._restore(before)
                 raise
 
@@ -264,12 +265,23 @@ class SF2EL(StreamModel):
             raise ValueError(
                 "No row was learned yet; learn the row first, then pass its label with late=True."
             )
-        if label not in self._labels.seen:
-            self._meet(label)
-        place = self._labels.see(label)
-        target, weight = self._labels.target(place), self._labels.weight(place)
-        if not self._stage.learn_late(observed, target, weight):
+        if not self._stage.knows(observed):  # nor is its label counted
             self._record([Happened(events.TOO_LATE)])
+            return
+        labels = self._labels.copy()
+        before = None if label in labels.seen else self._snapshot()
+        try:
+            if before is not None:
+                self._meet(label)
+            place = self._labels.see(label)
+            target, weight = self._labels.target(place), self._labels.weight(place)
+            if not self._stage.learn_late(observed, target, weight):
+                self._record([Happened(events.TOO_LATE)])
+        except BaseException:
+            self._labels = labels
+            if before is not None:
+                self._restore(before)
+            raise
 
     def _meet(self, label: Label) -> None:
         """Take in a label that was not seen before; from the third on, experts grow an output for it."""
@@ -283,7 +295,7 @@ class SF2EL(StreamModel):
         before, self._labels = self._labels, labels
         try:
             told = self._fitted(stage)
-        except ValueError:
+        except BaseException:
             self._labels = before
             raise
         if before.outputs == 1:  # rows that wait have +1 or -1 for the places 0 and 1
@@ -342,7 +354,7 @@ class SF2EL(StreamModel):
         before = self._snapshot()
         try:
             return list(self._walk_labelled(tables, plain))
-        except ValueError:
+        except BaseException:
             self._restore(before)
             raise
 

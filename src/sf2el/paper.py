@@ -110,9 +110,9 @@ class PaperRecipe(Recipe):
             check_range("eta", self.eta, above=0.0)
         check_whole("seed", self.seed, 0, (1 << 64) - 1)
 
-    def check_least(self, budget: int) -> None:
-        """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows."""
-        check_least(self.settings, budget)
+    def check_least(self, budget: int, labels: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows, its labels."""
+        check_least(self.settings, budget, labels)
 
     def furnish(self, stage: Stage, space: Space, index: int) -> None:
         """Give a space its learner; of two rows, where the budget decides."""

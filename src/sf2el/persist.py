@@ -282,7 +282,12 @@ def _tracker_out(tracker: Tracker, writer: Writer) -> dict[str, Any]:
         writer.tensors["marks"] = np.array(list(tracker.marks.values()), np.uint8)
     if tracker.absent:
         writer.tensors["absent"] = np.array([tracker.absent.get(n, 0) for n in tracker.expected()], np.uint8)
-    return {"doubt": tracker.doubt, "overlap": tracker.overlap, "losses": tracker.losses}
+    return {
+        "doubt": tracker.doubt,
+        "overlap": tracker.overlap,
+        "losses": tracker.losses,
+        "alone": tracker.alone,
+    }
 
 
 def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: int | None) -> Tracker:
@@ -293,6 +298,7 @@ def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: i
         doubt=whole(content["doubt"]),
         overlap=min(whole(content["overlap"]), 1 << 62),
         losses=min(whole(content["losses"]), 1 << 62),
+        alone=min(whole(content.get("alone", 1 << 62)), 1 << 63),  # earlier versions did not count
         room=None if budget is None else newcomer_room(budget),
     )
     expected = tracker.expected()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from sf2el.bank import BankRecipe
@@ -42,4 +42,4 @@ def recipe_in(content: Content, backend: str | None = None) -> Recipe:
         settings["kernel"] = terms[0] if len(terms) == 1 else Sum(tuple(terms))
         recipe = PaperRecipe(**(values | {"settings": LearnerSettings(**settings)}))
     recipe.check()
-    return replace(recipe)
+    return recipe

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sf2el.budget import (
-    LABEL_BYTES,
     MODEL_BYTES,
     hedge_bytes,
     learner_bytes,
@@ -155,9 +154,9 @@ def smallest_budget(needed: int) -> int:
     return budget
 
 
-def check_least(settings: LearnerSettings, budget: int) -> None:
-    """Raise ValueError if a budget cannot hold the smallest model there is: one feature, two rows."""
-    needed = LABEL_BYTES + MODEL_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
+def check_least(settings: LearnerSettings, budget: int, labels: int) -> None:
+    """Raise ValueError if a budget cannot hold the smallest model there is: one feature, two rows, labels."""
+    needed = labels + MODEL_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
     least = smallest_budget(needed + least_bytes(settings, [1]))
     if budget < least:
         raise ValueError(f"A budget of {budget} bytes can hold no model; the least is {least} bytes.")

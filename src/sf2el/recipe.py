@@ -50,8 +50,8 @@ class Recipe(ABC):
         """Raise ValueError unless every parameter is in its range."""
 
     @abstractmethod
-    def check_least(self, budget: int) -> None:
-        """Raise ValueError if a budget cannot hold the smallest model there is."""
+    def check_least(self, budget: int, labels: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model there is, labels and all."""
 
     @abstractmethod
     def furnish(self, stage: Stage, space: Space, index: int) -> None:
@@ -80,6 +80,10 @@ class Recipe(ABC):
     @abstractmethod
     def reverted(self, stage: Stage) -> None:
         """A swap was taken back."""
+
+    def replenished(self, stage: Stage) -> Told:
+        """Give the current space back experts that left while another was beside it, where that pays."""
+        return []
 
     def risk_task(self, outputs: int) -> str:
         """Return the task by which experts of all kinds are judged alike; none: each by its own risk."""

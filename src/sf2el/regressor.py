@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import inf, sqrt
-from numbers import Real
+from math import copysign, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,15 @@ from sf2el import events
 from sf2el.bank import BankRecipe
 from sf2el.budget import parse_budget
 from sf2el.events import Happened
-from sf2el.rows import LARGEST_FEATURE, read_row, short
+from sf2el.rows import LARGEST_FEATURE, is_number, read_row, short
 from sf2el.settings import check_choice
 from sf2el.streaming import Block, Row, StreamModel, Track
 from sf2el.tables import labels_of, tables_of
 
 Floats = npt.NDArray[np.float64]
+
+
+FEW, FAR = 10, 10.0
 
 
 class Targets:
@@ -38,9 +40,16 @@ class Targets:
         self.count, self.mean, self.spread = 0, 0.0, 0.0
 
     def see(self, y: float) -> float:
-        """Take in a target; return it standardised."""
-        self.count += 1
+        """Take in a target; return it standardised.
+
+        After the first few a target counts as at most ten deviations away.
+        """
         ahead = y - self.mean
+        most = FAR * self.sd
+        if self.count >= FEW and 0.0 < most < abs(ahead):
+            y = self.mean + copysign(most, ahead)
+            ahead = y - self.mean
+        self.count += 1
         self.mean += ahead / self.count
         self.spread += ahead * (y - self.mean)
         sd = self.sd
@@ -92,6 +101,7 @@ class SF2ELRegressor(StreamModel):
     """
 
     KIND = "regressor"
+    LEAST_LABELS = Targets.nbytes
 
     def __init__(
         self,
@@ -151,7 +161,7 @@ class SF2ELRegressor(StreamModel):
             before, self._targets = self._targets, self._targets.copy()
             try:
                 self._learn_dict(x, self._targets.see(target), 1.0)
-            except ValueError:
+            except BaseException:
                 self._targets = before
                 raise
 
@@ -163,8 +173,14 @@ class SF2ELRegressor(StreamModel):
             raise ValueError(
                 "No row was learned yet; learn the row first, then pass its target with late=True."
             )
-        if not self._stage.learn_late(observed, self._targets.see(target), 1.0):
-            self._record([Happened(events.TOO_LATE)])
+        before, self._targets = self._targets, self._targets.copy()
+        try:
+            known = self._stage.knows(observed)
+            if not known or not self._stage.learn_late(observed, self._targets.see(target), 1.0):
+                self._record([Happened(events.TOO_LATE)])
+        except BaseException:
+            self._targets = before
+            raise
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit."""
@@ -196,7 +212,7 @@ class SF2ELRegressor(StreamModel):
                 targets[i] = self._targets.see(number)
         try:
             return list(self._walk(tables, targets, None)), means, sds
-        except ValueError:
+        except BaseException:
             self._restore(before)
             raise
 
@@ -217,7 +233,7 @@ def _number(y: Any) -> float | None:
     """Return a target as a float, None where it is not known."""
     if y is None:
         return None
-    if not isinstance(y, (Real, np.number)) or isinstance(y, bool):
+    if not is_number(y) or isinstance(y, bool):
         raise ValueError(f"A target must be a number, not {short(y)}; pass None where it is not known.")
     try:
         number = float(y)

@@ -28,7 +28,7 @@ def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
     for name, value in row.items():
         if value is None:
             continue
-        if not isinstance(value, (Real, np.bool_)):
+        if not is_number(value):
             raise ValueError(
                 f"Feature {short(name)} is {short(value)}, not a number; leave it out if it was not observed."
             )
@@ -44,6 +44,15 @@ def read_row(row: Mapping[Hashable, Any]) -> dict[Hashable, float]:
     return observed
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; to Python a span of time is one too.
+
+    >>> is_number(np.float32(1.0)), is_number(np.timedelta64(1, "s")), is_number("1")
+    (True, False, False)
+    """
+    return isinstance(value, (Real, np.bool_)) and not isinstance(value, np.timedelta64)
+
+
 def check_name(name: Hashable) -> None:
     """Refuse a name that a file could not hold: a model that learns can be saved.
 
@@ -56,7 +65,12 @@ def check_name(name: Hashable) -> None:
     """
     if isinstance(name, str):
         utf8(name, "feature")
-    elif not isinstance(name, Integral) or isinstance(name, bool) or abs(int(name)) >= LARGEST_NAME:
+    elif (
+        isinstance(name, bool)
+        or not isinstance(name, Integral)
+        or not is_number(name)
+        or abs(int(name)) >= LARGEST_NAME
+    ):
         raise ValueError(
             f"Features are named by text or whole numbers below 1e60, not {short(name)}; give it such a name."
         )

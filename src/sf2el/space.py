@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import names_bytes, scaler_bytes
-from sf2el.rows import Names
+from sf2el.rows import LARGEST_FEATURE, Names
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,7 +141,8 @@ class Space:
             return np.where(gaps, view, values)
         mean, spread, count = np.asarray(self.scaler.state()).reshape(3, self.dim)
         sd = np.sqrt(spread / np.maximum(count, 1.0))
-        return np.where(gaps, mean + view * self.divisor * sd, values)
+        expected = np.clip(mean + view * self.divisor * sd, -LARGEST_FEATURE, LARGEST_FEATURE)
+        return np.where(gaps, expected, values)
 
     # -- more features
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sf2el.rows import Names, ordered
 
@@ -33,6 +33,7 @@ class Kind(Enum):
     RETURN = "the space before comes back beside the current one"
     WIDEN = "features join the space that has opened"
     JOIN = "late features join the current space"
+    GROW = "the opened space and the current one go on as one"
     CLOSE = "the space that had opened is gone again"
     SWAP = "the current space is gone, the opened one goes on"
     REVERT = "the space that was thought gone is back"
@@ -56,7 +57,9 @@ class Tracker:
     current feature that shows up before then takes the swap back. A space that has opened and is absent for
     5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
     next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
-    loses none for 50 rows join it. A feature that dies alone changes nothing.
+    loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
+    have been there as long as it was alone. A feature that dies alone changes nothing, until a third of the
+    space is gone when others join: then those that are left and the new ones are the next space.
 
     Examples
     --------
@@ -83,6 +86,8 @@ class Tracker:
     """Rows since the space beside the current one opened."""
     losses: int = 0
     """Rows since the current space last lost a feature."""
+    alone: int = 0
+    """Rows that the current space had to itself."""
     room: int | None = None
     """Bytes of names of features that belong to no space yet; None for any number."""
 
@@ -94,9 +99,12 @@ class Tracker:
         """Return how many rows of just the expected features change nothing but a count; 0: look at each."""
         if self.marks or self.absent or self.doubt:
             return 0
-        if self.upcoming is None or not self._few_new():
+        if self.upcoming is None or self.upcoming == self.past:
             return 1 << 60
-        return max(0, LATE_ROWS - self.losses - 1)
+        left = LATE_ROWS - self.losses
+        if not self._few_new():
+            left = max(left, self.alone - self.overlap)
+        return max(0, left - 1)
 
     def expected(self) -> Names:
         """Return the features of the current space and of the one beside it."""
@@ -121,7 +129,9 @@ class Tracker:
 
     def skip(self, rows: int) -> None:
         """Pass over rows that have just the expected features: at most ``quiet()`` of them."""
-        if self.upcoming is not None:
+        if self.upcoming is None:
+            self.alone += rows
+        else:
             self.overlap += rows
             self.losses += rows
 
@@ -133,7 +143,9 @@ class Tracker:
         if self.doubt:
             changes += self._doubted(row)
         changes += self._taken_up()
-        if self.upcoming is not None:
+        if self.upcoming is None:
+            self.alone += 1
+        else:
             self.overlap += 1
             changes += self._beside(row)
         return changes
@@ -184,7 +196,7 @@ class Tracker:
                 self.marks.pop(name, None)
             return [Change(Kind.REVERT, back)]
         self.doubt -= 1
-        return [Change(Kind.SURE, self.past, LATELY - 1)] if self.doubt == 0 else []
+        return [self._sure(LATELY - 1)] if self.doubt == 0 else []
 
     def _taken_up(self) -> list[Change]:
         """Features that were there often enough of late."""
@@ -223,13 +235,20 @@ class Tracker:
         if gone and not self._few_new() and self.losses >= steady and self._lives(new):
             shared = tuple(name for name in self.current if name not in gone and name not in self.upcoming)
             return self._swap(shared, LATELY + self.losses - 1, 0)
-        if self._few_new() and self.losses >= LATE_ROWS:
-            ago, self.overlap, self.losses = self.overlap, 0, 0
-            self.current, self.upcoming = self.current + new, None
-            return [Change(Kind.JOIN, new, ago)]
-        return []
+        if self.losses < LATE_ROWS or self.upcoming == self.past:
+            return []
+        if not self._few_new():
+            grown = not gone and self.overlap >= self.alone
+            return self._grow(self.current) if grown else []
+        if 3 * len(gone) >= len(self.current):
+            return self._grow(tuple(name for name in self.current if name not in gone))
+        ago = self.overlap
+        self.current += new
+        self._close()
+        return [Change(Kind.JOIN, new, ago)]
 
     def _close(self) -> None:
+        self.alone += self.overlap
         self.upcoming, self.overlap, self.losses = None, 0, 0
         self.absent = {name: count for name, count in self.absent.items() if name in self.current}
 
@@ -238,27 +257,30 @@ class Tracker:
         self.past, self.doubt = None, 0
 
     def _swap(self, shared: Names, ago: int, doubt: int) -> list[Change]:
+        changes = self._go_on(Kind.SWAP, shared, ago)
+        self.doubt = doubt
+        return changes if doubt else [*changes, self._sure(ago)]
+
+    def _grow(self, shared: Names) -> list[Change]:
+        self.alone = self.overlap
+        return self._go_on(Kind.GROW, shared, self.overlap)
+
+    def _sure(self, ago: int) -> Change:
+        assert self.past is not None
+        self.alone = 0
+        return Change(Kind.SURE, self.past, ago)
+
+    def _go_on(self, kind: Kind, shared: Names, ago: int) -> list[Change]:
+        """The opened space goes on, with these features of the current one."""
         assert self.upcoming is not None
+        shared = tuple(name for name in shared if name not in self.upcoming)
         self.current, self.past, self.upcoming = self.upcoming + shared, self.current, None
         self.absent = {name: count for name, count in self.absent.items() if name in self.current}
-        self.doubt, self.overlap, self.losses = doubt, 0, 0
-        changes = [Change(Kind.SWAP, self.current, ago)]
-        return changes if doubt else [*changes, Change(Kind.SURE, self.past, ago)]
+        self.overlap, self.losses = 0, 0
+        return [Change(kind, self.current, ago)]
 
     def _few_new(self) -> bool:
         return len(self.own_upcoming()) <= self.few() < len(self.current)
-
-    # -- saving
-
-    def state(self) -> dict[str, Any]:
-        """Return everything but the spaces' names and the room, as plain values."""
-        return {
-            "marks": [[name, mask] for name, mask in self.marks.items()],
-            "absent": [[name, self.absent[name]] for name in self.expected() if name in self.absent],
-            "doubt": self.doubt,
-            "overlap": self.overlap,
-            "losses": self.losses,
-        }
 
 
 def _marked_bytes(name: Hashable) -> int:

@@ -200,7 +200,7 @@ class Stage:
         self._trial = None
         if self.upcoming is not None and self._new_seen:
             if self.overlap is not None and self._fits_map:
-                self.overlap.observe(self._new_source[None, :], self._view[None, :])
+                self.overlap.observe(self._new_source[None, :], self._shown_to_map[None, :])
             if self.upcoming.bank is not None and not (self.upcoming is self.past and self.recovers):
                 self._aside(self.upcoming, self._new_view, y, weight, False)
         if known:
@@ -217,9 +217,13 @@ class Stage:
         self._new_view = self.upcoming.view_gaps(values, True)
         if self.overlap is not None and self._fits_map:
             source = self._source(self.upcoming, values, self._new_view)
-            self.overlap.observe(source[None, :], self._view[None, :])
+            self.overlap.observe(source[None, :], self._shown_to_map[None, :])
         if self.upcoming.bank is not None and self.upcoming is not self.past:
             self._aside(self.upcoming, self._new_view, y, weight, False)
+
+    def knows(self, observed: Observed) -> bool:
+        """Whether a row has a feature of a space in force."""
+        return any(name in observed for space in self.spaces() for name in space.names)
 
     def learn_late(self, observed: Observed, y: float, weight: float) -> bool:
         """Take only the loss step of a row's label; return whether the row belongs to a space in force."""
@@ -274,9 +278,10 @@ class Stage:
             if self._new_seen:
                 self._new_view = self.upcoming.view_gaps(new_values, keep)
                 self._new_source = self._source(self.upcoming, new_values, self._new_view)
-        self._view = self.current.view_gaps(values, keep)
+        self._view = self._shown_to_map = self.current.view_gaps(values, keep)
         if trial is not None:
             source = np.ascontiguousarray(self._new_source[None, : trial.new_dim])
+            self._view = self._view.copy()  # a map must not learn its own guesses
             self._view[gaps] = trial.recover(source)[0][gaps]
             known = True
         self._past_view: Floats | None = None
@@ -292,7 +297,7 @@ class Stage:
     def _trial_map(self) -> Any:
         """Return the map as it would be now, None before its first row; fitted once for each row learned.
 
-        It follows from what is kept and is not kept itself: a model that is saved meanwhile goes on alike.
+        It follows from what is kept and is not saved itself: a model that is saved meanwhile goes on alike.
         """
         if self._trial is None and self.overlap is not None and self.overlap.rows > 0:
             trial = self.overlap.clone()
@@ -340,6 +345,20 @@ class Stage:
         self.close()
         self.current.widen(names)
         self.arrange()
+
+    def grow(self, names: Names, rows: int) -> int:
+        """The opened space goes on with features of the current one; return the event.
+
+        The experts of the current space go on beside it, on what they can see; without a map they could not,
+        and then it is they that take in the new features.
+        """
+        assert self.upcoming is not None
+        if self.overlap is not None and self.overlap.rows > 0:
+            self.swap(names, rows)
+            return events.GROWN
+        known = set(self.current.names)
+        self.join(tuple(name for name in self.upcoming.names if name not in known))
+        return events.JOINED
 
     def swap(self, names: Names, rows: int) -> int:
         """The current space is gone and the opened one goes on, after so many rows; return the event."""
@@ -434,6 +453,9 @@ class Stage:
         parts = self.nbytes()
         return sum(parts.values()) - parts["learners"]
 
-    def scratch_nbytes(self) -> int:
-        """Return the bytes of working scratch that a thread needs for these experts."""
-        return max(int(seat.core.scratch_nbytes) for space in self.spaces() for seat in space.seats)
+    def working_nbytes(self) -> dict[str, int]:
+        """Return the bytes of a thread's scratch for these experts, and of arrays for a row in work."""
+        scratch = max(int(seat.core.scratch_nbytes) for space in self.spaces() for seat in space.seats)
+        parts = [part for whole in (self, *self.spaces()) for part in vars(whole).values()]
+        rows = sum(part.nbytes for part in parts if isinstance(part, np.ndarray) and part.base is None)
+        return {"scratch": scratch, "rows": rows + (0 if self._trial is None else self._trial.nbytes)}

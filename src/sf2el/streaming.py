@@ -116,11 +116,11 @@ class StreamModel(KeptModel):
             assert stage is not None
             if stage.round is not None:
                 if stage.round.learn(x, target, weight):
-                    self._passed(1)
+                    self._passed_alone()
                     return
             elif self._gather(x, stage.current.names, stage.current.row):
                 stage.learn(stage.current.row, target, weight)
-                self._passed(1)
+                self._passed_alone()
                 return
         self._learn_observed(read_row(x), target, weight)
 
@@ -148,6 +148,12 @@ class StreamModel(KeptModel):
     def _record_roomy(self, told: Told) -> None:
         """Record what there is to tell, details only where there is room for many events."""
         self._record([one for one in told if self._events.roomy or one.kind not in events.DETAILS])
+
+    def _passed_alone(self) -> None:
+        """Count a row that had just the features of the current space, and no other is beside it."""
+        assert self._tracker is not None
+        self._tracker.alone += 1
+        self._passed(1)
 
     def _passed(self, rows: int) -> None:
         """Count rows, and fit anew what rests on them where it is time."""
@@ -199,6 +205,10 @@ class StreamModel(KeptModel):
             case Kind.JOIN:
                 kind = events.JOINED
                 stage.join(change.names)
+            case Kind.GROW:
+                kind = stage.grow(change.names, self._rows_seen)
+                if kind == events.JOINED:
+                    numbers = (float(stage.current.dim - before), float(before))
             case Kind.CLOSE:
                 kind = events.CLOSED
                 stage.close()
@@ -212,6 +222,9 @@ class StreamModel(KeptModel):
             case Kind.SURE:  # nothing but the certainty is new
                 return [Happened(kind, *numbers, change.ago)]
         told = [*told, *self._fitted(stage)]
+        if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE):
+            back = self._recipe.replenished(stage)
+            told += [*back, *self._fitted(stage)] if back else []
         if change.kind in (Kind.OPEN, Kind.RETURN) and stage.upcoming is not None:
             for row in self._pending[-change.ago :] if change.ago else []:
                 stage.replay(*row)

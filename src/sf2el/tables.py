@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from sf2el.rows import LARGEST_FEATURE, Names, check_name, ordered, short
 
 Floats = npt.NDArray[np.float64]
+
+NO_NUMBER = "The rows hold something that is not a number: pass a table of numbers, and dicts to learn_one."
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
 
     ``current`` are the model's present features. The columns of an array without ``features`` are 0, 1, 2 and
     so on, and the present features must be among them. There may be more columns: one may have had no value
-    so far. NaN means not observed.
+    so far. NaN means not observed, and so does a masked value.
 
     >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
     [(3, 2)]
@@ -65,7 +68,8 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
                 f"current feature of the model is called {short(others[0])}; name the columns with features=."
             )
         return _runs(rows, names)
-    if not isinstance(features, Iterable) or isinstance(features, (bytes, set, frozenset)):
+    listed = isinstance(features, Iterable) and not isinstance(features, (bytes, set, frozenset))
+    if not listed or getattr(features, "ndim", 1) != 1:
         raise ValueError(f"features must be a list of the columns' names, not {short(features)}.")
     names = _checked(features)
     if len(set(names)) != width or len(names) != width:
@@ -74,17 +78,35 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
 
 
 def labels_of(y: Any, rows: int) -> Sequence[Any]:
-    """Return one label a row, None or NaN where it is not known."""
+    """Return one label a row, None or NaN where it is not known.
+
+    >>> labels_of(np.array([[1], [0]]), 2)
+    [1, 0]
+    """
     if y is None:
         return [None] * rows
-    if not hasattr(y, "__len__") or isinstance(y, (str, bytes)):
-        raise ValueError(f"y must have one label for each row, not be {y!r}.")
+    listed = hasattr(y, "__len__") and not isinstance(y, (str, bytes, Mapping, Set))
+    if not listed or getattr(y, "ndim", 1) == 0:
+        raise ValueError(f"y must have one label for each row, not be {short(y)}.")
+    y = _one_column(y)
     labels = y.tolist() if hasattr(y, "tolist") else y.to_list() if hasattr(y, "to_list") else list(y)
     if hasattr(y, "isna"):  # a pandas gap of its own kind, which is not even equal to itself
         labels = [None if gap else label for label, gap in zip(labels, y.isna(), strict=True)]
     if len(labels) != rows:
         raise ValueError(f"There are {rows} rows but {len(labels)} labels; pass one for each row.")
     return labels
+
+
+def _one_column(y: Any) -> Any:
+    """Return labels that stand in a table of one column as that column."""
+    columns = getattr(y, "columns", None)
+    if columns is None and getattr(y, "ndim", 1) == 1:
+        return y
+    width = y.shape[1] if len(y.shape) == 2 else None
+    if width != 1:
+        shape = f"{len(y.shape)} dimensions" if width is None else f"{width} columns"
+        raise ValueError(f"y must have one label for each row, not {shape}; pass one column.")
+    return y[:, 0] if columns is None else y[columns[0]]
 
 
 def _checked(names: Iterable[Hashable]) -> Names:
@@ -96,6 +118,8 @@ def _checked(names: Iterable[Hashable]) -> Names:
 
 def _plain_values(frame: Any) -> Any:
     """Return a frame's values; a pandas gap of its own kind, which is no number, as NaN."""
+    if any(getattr(dtype, "is_temporal", bool)() for dtype in getattr(frame, "dtypes", ())):
+        raise ValueError(NO_NUMBER)  # polars would make numbers of times that stand beside numbers
     values = frame.to_numpy()
     if values.dtype == object and hasattr(frame, "isna"):
         values = np.where(frame.isna(), np.nan, values)
@@ -104,20 +128,32 @@ def _plain_values(frame: Any) -> Any:
 
 def _numbers(X: Any) -> Floats:
     try:
-        if np.iscomplexobj(X):
+        plain = np.asanyarray(X)
+        if not _numeric(plain):
             raise TypeError
-        rows = np.ascontiguousarray(X, dtype=np.float64)
+        if isinstance(plain, np.ma.MaskedArray):
+            plain = np.where(np.ma.getmaskarray(plain), np.nan, plain.data)
+        rows = np.ascontiguousarray(plain, dtype=np.float64)
     except OverflowError:
         raise ValueError("The rows hold a number beyond 1e100; clip it before passing it on.") from None
     except (TypeError, ValueError):
-        raise ValueError(
-            "The rows hold something that is not a number: pass a table of numbers, and dicts to learn_one."
-        ) from None
+        raise ValueError(NO_NUMBER) from None
     if rows.ndim == 2 and rows.shape[1] == 0:
         raise ValueError("These rows have no features; pass at least one column.")
     if rows.ndim != 2:
         raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
     return rows
+
+
+def _numeric(values: npt.NDArray[Any]) -> bool:
+    """Tell whether all values are numbers, as those of a dict row must be; text and times are none."""
+    if values.dtype != object:
+        return values.dtype.kind in "biuf"
+    kinds = {type(value) for value in np.asarray(values).flat}
+    times = (np.datetime64, np.timedelta64)
+    return all(
+        issubclass(kind, (Real, np.bool_, type(None))) and not issubclass(kind, times) for kind in kinds
+    )
 
 
 def _runs(rows: Floats, columns: Names) -> list[Table]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from sf2el.labels import ClassWeight
 from sf2el.model import SF2EL
 from sf2el.regressor import SF2ELRegressor as Regressor
 from sf2el.streaming import StreamModel
+from sf2el.tables import labels_of
 
 try:
     from river import base
@@ -128,13 +132,14 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
             return next(iter(self._given.values()), None)
         return self._given.get(self.model.predict_one(x))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series | None = None) -> None:
-        """Learn the rows of a frame in turn: the loop of ``learn_one``, in one call."""
-        observed = X.notna().any(axis=1).to_numpy()
-        labels = None if y is None else y[observed]
-        self.model.learn_many(X[observed], labels)
-        if labels is not None:
-            self._keep(labels.dropna().drop_duplicates().tolist())
+    def learn_many(self, X: pd.DataFrame, y: Any = None) -> None:
+        """Learn the rows of a frame in turn: the loop of ``learn_one``, in one call.
+
+        ``y`` is a series, an array or a list with one label a row; None means that none is known.
+        """
+        rows, labels = _rows_to_learn(X, y)
+        self.model.learn_many(rows, labels)
+        self._keep(labels)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probability of each label, one column a label."""
@@ -217,10 +222,12 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         """Return the predicted target of a row; the mean so far where nothing else is known."""
         return self.model.predict_one(x) if _anything(x) else self.model._targets.mean
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series | None = None) -> None:
-        """Learn the rows of a frame in turn: the loop of ``learn_one``, in one call."""
-        observed = X.notna().any(axis=1).to_numpy()
-        self.model.learn_many(X[observed], None if y is None else y[observed])
+    def learn_many(self, X: pd.DataFrame, y: Any = None) -> None:
+        """Learn the rows of a frame in turn: the loop of ``learn_one``, in one call.
+
+        ``y`` is a series, an array or a list with one target a row; None means that none is known.
+        """
+        self.model.learn_many(*_rows_to_learn(X, y))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the predicted target of every row."""
@@ -230,12 +237,32 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
 
 
 def _anything(x: Row) -> bool:
-    """Tell whether a row has an observed feature."""
-    return any(value is not None and value == value for value in x.values())
+    """Tell whether a row has an observed feature; what is no row is left to the model to refuse."""
+    if not isinstance(x, Mapping):
+        return True
+    return any(
+        value is not None and not (isinstance(value, (float, np.floating)) and value != value)
+        for value in x.values()
+    )
+
+
+def _observed(X: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Return which values of a frame are observed."""
+    if not hasattr(X, "notna") or not hasattr(X, "columns"):
+        raise ValueError(f"Pass the rows as a pandas frame, not as {type(X).__name__}.")
+    return np.asarray(X.notna())
+
+
+def _rows_to_learn(X: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, list[Any]]:
+    """Return the rows with an observed feature, and their labels."""
+    some = np.atleast_1d(_observed(X).any(axis=1))
+    labels = labels_of(y, len(X))
+    return X[some], [label for label, there in zip(labels, some, strict=True) if there]
 
 
 def _rows(X: pd.DataFrame) -> Iterator[dict[Hashable, Any]]:
     """Return the observed features of each row."""
-    names, observed = list(X.columns), X.notna().to_numpy()
+    observed = _observed(X)
+    names = list(X.columns)
     for row, some in zip(X.itertuples(index=False, name=None), observed, strict=True):
         yield {name: value for name, value, seen in zip(names, row, some, strict=True) if seen}

@@ -6,6 +6,7 @@ Needs scikit-learn: ``pip install 'sf2el[sklearn]'``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -67,6 +68,16 @@ class _Adapter(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
+    @contextmanager
+    def _undone_by_failure(self) -> Iterator[None]:
+        """Leave the estimator as it was where learning fails; the model inside sees to itself."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     def _seed(self) -> int:
         if isinstance(self.random_state, (int, np.integer)):
             return int(self.random_state)
@@ -110,9 +121,9 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
     budget
         Bytes, as a number or a text such as ``"64KiB"``: the experts are as large as fits and helps.
     unlabelled
-        The entry of ``y`` that stands for a label that is not known; None where every row has one. It is a
-        label like others where it must be one: ``partial_fit`` is told so by ``classes``, and ``fit`` sees it
-        with just one label beside it, as in -1 and 1.
+        The entry of ``y`` that stands for a label that is not known, as None always does; None where there is
+        no other. It is a label like others where it must be one: ``partial_fit`` is told so by ``classes``,
+        and ``fit`` sees it with just one label beside it, as in -1 and 1.
     class_weight
         None, ``"balanced"`` (labels weigh inversely to how often they were seen) or a weight for each label,
         above 0 and at most 100.
@@ -175,16 +186,18 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn rows in turn, from the start."""
-        frame, labels = self._read(X, y, fresh=True)
-        known = ~self._is_unlabelled(labels)
-        if len(np.unique(labels[known])) < 2 and not known.all() and known.any():
-            known[:] = True  # -1 and 1: with one label alone there would be nothing to learn
-        if not known.any():
-            raise ValueError("No row has a label; fit needs some, partial_fit takes rows without.")
-        check_classification_targets(labels[known])
-        classes = np.unique(labels[known])
-        self._begin(classes, fixed=len(classes) > 1)
-        return self._learn(frame, labels, known)
+        with self._undone_by_failure():
+            frame, labels, given = self._read(X, y, fresh=True)
+            known = given & ~self._is_unlabelled(labels)
+            _check_kind(labels[known])
+            if len(np.unique(labels[known])) == 1 and not _mixed(labels[given]):
+                known = given  # -1 and 1: with one label alone there would be nothing to learn
+            if not known.any():
+                raise ValueError("No row has a label; fit needs some, partial_fit takes rows without.")
+            check_classification_targets(labels[known])
+            classes = np.unique(labels[known])
+            self._begin(classes, fixed=len(classes) > 1)
+            return self._learn(frame, labels, known)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows in turn.
@@ -194,7 +207,7 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
         X
             Rows; a frame may have other columns than before.
         y
-            One label a row, or what stands for none.
+            One label a row, or None or what else stands for none.
         classes
             All labels there will be; without them labels are learned as they come. Where they name the value
             that stands for no label, it is a label.
@@ -203,26 +216,29 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
         named = None if classes is None else np.unique(column_or_1d(classes))
         if not fresh and named is not None and not np.array_equal(named, self.classes_):
             raise ValueError(f"classes={classes!r} are not the same as before, {self.classes_!r}.")
-        frame, labels = self._read(X, y, fresh=fresh)
-        told = self.classes_ if not fresh and self._fixed else named
-        known = np.ones(len(labels), dtype=bool)
-        if told is None or not self._is_unlabelled(told).any():
-            known = ~self._is_unlabelled(labels)
-        if known.any():
-            check_classification_targets(labels[known])
-        if fresh:
-            self._begin(labels[:0] if named is None else named, fixed=named is not None and len(named) > 1)
-        return self._learn(frame, labels, known)
+        with self._undone_by_failure():
+            frame, labels, known = self._read(X, y, fresh=fresh)
+            told = self.classes_ if not fresh and self._fixed else named
+            if told is None or not self._is_unlabelled(told).any():
+                known = known & ~self._is_unlabelled(labels)
+            _check_kind(labels[known])
+            if known.any():
+                check_classification_targets(labels[known])
+            if fresh:
+                fixed = named is not None and len(named) > 1
+                self._begin(labels[:0] if named is None else named, fixed=fixed)
+            return self._learn(frame, labels, known)
 
-    def _read(self, X: Any, y: Any, *, fresh: bool) -> tuple[_Frame, Array]:
+    def _read(self, X: Any, y: Any, *, fresh: bool) -> tuple[_Frame, Array, npt.NDArray[np.bool_]]:
+        """Return rows and labels, and which labels are not None; these have another's in their place."""
         if y is None:
             name = type(self).__name__
             raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
         frame = self._frame(X, fresh=fresh)
-        labels = column_or_1d(y, warn=True)
+        labels, given = _without_none(column_or_1d(y, warn=True))
         assert_all_finite(labels, input_name="y")
         check_consistent_length(frame.rows, labels)
-        return frame, labels
+        return frame, labels, given
 
     def _is_unlabelled(self, labels: Array) -> npt.NDArray[np.bool_]:
         if self.unlabelled is None:
@@ -344,6 +360,10 @@ class SF2ELRegressor(RegressorMixin, _Adapter):  # type: ignore[misc]
         return self._learn(X, y, fresh=not hasattr(self, "model_"), gaps=True)
 
     def _learn(self, X: Any, y: Any, *, fresh: bool, gaps: bool) -> Self:
+        with self._undone_by_failure():
+            return self._learn_targets(X, y, fresh=fresh, gaps=gaps)
+
+    def _learn_targets(self, X: Any, y: Any, *, fresh: bool, gaps: bool) -> Self:
         if y is None:
             name = type(self).__name__
             raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
@@ -379,3 +399,27 @@ def _named(X: Any) -> bool:
     """Tell whether a table is a frame whose columns have names."""
     columns = getattr(X, "columns", None)
     return columns is not None and len(columns) > 0 and all(isinstance(name, str) for name in columns)
+
+
+def _without_none(labels: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return labels with another one in the place of None, and which are their own.
+
+    An array of whole numbers and None holds objects; without None it is an array of whole numbers.
+    """
+    given = np.array([label is not None for label in labels.tolist()], dtype=bool)
+    if given.all() or not given.any():
+        return labels, given
+    told = labels[given].tolist()
+    filled = [label if has else told[0] for label, has in zip(labels.tolist(), given, strict=True)]
+    text = any(isinstance(label, str) for label in told)
+    return np.array(filled, dtype=object if text else None), given
+
+
+def _mixed(labels: Array) -> bool:
+    """Tell whether some labels are text and others are not."""
+    return labels.dtype == object and len({isinstance(label, str) for label in labels.tolist()}) > 1
+
+
+def _check_kind(labels: Array) -> None:
+    if _mixed(labels):
+        raise ValueError("Some labels are text and others are not: pass all as text or all as whole numbers.")

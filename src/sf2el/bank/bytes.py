@@ -82,13 +82,11 @@ class BankBudget(Recipe):
         own = stage.weights.weights[-len(stage.current.seats) :]
         return dict(zip((seat.name for seat in stage.current.seats), map(float, own), strict=True))
 
-    def check_least(self, budget: int) -> None:
-        """Raise ValueError if a budget cannot hold the smallest model: one feature, one expert."""
-        from sf2el.labels import Labels
-
+    def check_least(self, budget: int, labels: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model: a feature, an expert, its labels."""
         space = Space(("a",), scaled=True, related=False, backend=self.backend)
         least_seat = self.new_seat(SPARE, space, 1)
-        needed = MODEL_BYTES + Labels().nbytes + fixed_share_bytes(1) + 16
+        needed = MODEL_BYTES + labels + fixed_share_bytes(1) + 16
         needed += space.fixed_nbytes + least_seat.nbytes
         least = smallest_budget(needed)
         if budget < least:

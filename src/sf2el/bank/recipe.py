@@ -61,6 +61,12 @@ OUTDONE = 0.2
 LEAST_LABELS = 10
 """Labels before which no width goes for want of weight."""
 
+MANY_LABELS = 50
+"""Labels after which a width that went is gone for good, unless there are bytes for all."""
+
+ANEW = 0.02
+"""Weight of an expert that begins anew beside others that have learned."""
+
 WORTH = 0.85
 """Share of what each kind of expert was worth before a swap that goes on; the rest is the bank's base."""
 
@@ -192,12 +198,33 @@ class BankRecipe(BankBudget):
         kernels = kernels_of(stage.current)
         if len(kernels) > 1:
             weight = self.own_weights(stage)
-            best = max(kernels, key=lambda seat: weight[seat.name])
+            # Before labels tell, the widest: it does least harm.
+            best = max(kernels, key=lambda seat: (weight[seat.name], -entry_of(seat).gamma))
             self.keep(stage, stage.current, [s for s in stage.current.seats if s is best or s not in kernels])
             told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
+
+    def replenished(self, stage: Stage) -> Told:
+        """Widths that left when a space opened begin anew once it is not beside the current one any more.
+
+        That is where bytes are free, or where few labels had told which width is best.
+        """
+        space = stage.current
+        there = {entry_of(seat).name for seat in space.seats}
+        missing = [entry for entry in BANK if entry.gamma and entry.name not in there]
+        young = all(seat.posterior.labels < MANY_LABELS for seat in kernels_of(space))
+        if not missing or not (young or self.full_grown(stage)):
+            return []
+        seats = [self.new_seat(entry, space, stage.outputs) for entry in missing]
+        if self.task == "classes":
+            for seat in seats:
+                seat.start_from(class_log_odds(stage.counts, stage.outputs))
+        stage.weights = stage.weights.joined_by([entry.prior if young else ANEW for entry in missing])
+        space.seat([*space.seats, *seats])
+        stage.arrange()
+        return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
 
     def keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
         """Leave only these experts in a space; the others' weight goes to them."""

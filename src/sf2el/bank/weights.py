@@ -93,6 +93,15 @@ class BankWeights:
         fewer.set_state(np.concatenate([normalised(weights[left]), losses[left], rest]))
         return fewer
 
+    def joined_by(self, newcomers: list[float]) -> BankWeights:
+        """Return the mixture with more experts at the end, of these weights."""
+        weights, losses, rest = np.split(self.state(), [len(self.weights), 2 * len(self.weights)])
+        more = BankWeights(np.ones(len(weights) + len(newcomers)), *self._made)
+        weights = np.concatenate([(1.0 - sum(newcomers)) * weights, newcomers])
+        losses = np.concatenate([losses, np.full(len(newcomers), losses.mean())])
+        more.set_state(np.concatenate([weights, losses, rest]))
+        return more
+
     def clone(self) -> BankWeights:
         """Return weights that go their own way from here."""
         twin = BankWeights(np.ones(len(self.weights)), *self._made)

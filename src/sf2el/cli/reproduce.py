@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sf2el.datasets import Dataset
     from sf2el.experiments.protocol import Experiment
     from sf2el.experiments.reproduce import Reproduction
     from sf2el.experiments.storage import Storage
+    from sf2el.report.page import Page
 
 
 TARGETS = ("table1", "table2", "table3", "figures", "all", "storage", "default")
@@ -62,24 +68,24 @@ def reproduce(
     from sf2el.experiments import reproduce as steps
     from sf2el.experiments.figures import need_matplotlib
     from sf2el.experiments.readings import reading as reading_of
-    from sf2el.experiments.runner import Store
+    from sf2el.experiments.runner import UnitStore
+    from sf2el.report.reproduction_page import drawings, reproduction_page
 
     need_matplotlib()
     start = time.monotonic()
     datasets = load_chosen(chosen, data_dir)
     if target == "default":
-        _default(datasets, reading, runs, jobs, out / "default", as_json, start)
+        _default(datasets, reading, runs, jobs, Output(out / "default", as_json, start))
         return
     runs = runs or 10
     if target == "storage":
-        _storage(datasets, reading, runs, jobs, out / "storage", as_json, start)
+        _storage(datasets, reading, runs, jobs, Output(out / "storage", as_json, start))
         return
     experiments = steps.experiments_for(target, tuple(datasets))
     if not experiments:
         raise ValueError(f"None of the datasets of {target} is here; sf2el datasets says how to get them.")
     used = {name for experiment in experiments.values() for name in experiment.datasets}
     datasets = {name: dataset for name, dataset in datasets.items() if name in used}
-    folder = out / reading
     with progress(f"{target}, {reading} reading", steps.count_units(experiments, range(runs))) as advance:
         result = steps.reproduce(
             experiments,
@@ -87,25 +93,52 @@ def reproduce(
             reading_of(reading),
             seeds=range(runs),
             jobs=jobs,
-            store=Store(out, reading_of(reading), datasets),
+            store=UnitStore(out, reading_of(reading), datasets),
             advance=advance,
         )
-    result.write(folder)
-    page = _write_page(result, folder, start)
-    if as_json:
-        click.echo(json.dumps({"cells": result.cells, "page": str(page)}, indent=1))
-    else:
-        _print(result)
-        click.echo(f"Tables, figures and the page: {page}")
+    output = Output(out / reading, as_json, start)
+    result.write(output.folder)
+    page = partial(reproduction_page, result)
+    output.finish(drawings(result), page, {"cells": result.cells}, partial(_print, result))
 
 
-def _storage(
-    datasets: dict[str, Dataset], name: str, runs: int, jobs: int, folder: Path, as_json: bool, start: float
-) -> None:
-    from sf2el import __version__
-    from sf2el._core import backend
+@dataclass(frozen=True)
+class Output:
+    """Where results are written, and how they are told."""
+
+    folder: Path
+    as_json: bool
+    start: float
+    """When the command began, by ``time.monotonic``."""
+
+    def finish(
+        self,
+        drawn: Mapping[str, Figure],
+        page: Callable[..., Page],
+        content: Mapping[str, Any],
+        show: Callable[[], None],
+    ) -> None:
+        """Write the figures and their page; then print the content as JSON, or show it, and name the page."""
+        from sf2el import __version__
+        from sf2el._core import backend
+        from sf2el.experiments import figures
+
+        (self.folder / "figures").mkdir(parents=True, exist_ok=True)
+        for name, figure in drawn.items():
+            figures.write(figure, self.folder / "figures" / name)
+        seconds = time.monotonic() - self.start
+        made = page(drawn, version=__version__, backend=backend().NAME, seconds=seconds)
+        path = made.write(self.folder / "index.html")
+        if self.as_json:
+            click.echo(json.dumps({**content, "page": str(path)}, indent=1))
+        else:
+            show()
+            click.echo(f"Tables, figures and the page: {path}")
+
+
+def _storage(datasets: dict[str, Dataset], name: str, runs: int, jobs: int, output: Output) -> None:
     from sf2el.cli.progress import progress
-    from sf2el.experiments import figures, storage_runner
+    from sf2el.experiments import storage_runner
     from sf2el.experiments.readings import reading
     from sf2el.experiments.storage_design import load_design
     from sf2el.report.storage_page import drawings, storage_page
@@ -120,38 +153,16 @@ def _storage(
         result = storage_runner.measure(
             design, datasets, reading(name), runs=runs, jobs=jobs, advance=advance
         )
-    result.write(folder)
-    drawn = drawings(result)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for stem, figure in drawn.items():
-        figures.write(figure, folder / "figures" / stem)
-    seconds = time.monotonic() - start
-    page = storage_page(result, drawn, version=__version__, backend=backend().NAME, seconds=seconds)
-    path = page.write(folder / "index.html")
-    if as_json:
-        content = {"cells": result.cells, "falls": result.falls(), "page": str(path)}
-        click.echo(json.dumps(content, indent=1))
-    else:
-        _print_storage(result)
-        click.echo(f"Tables, figures and the page: {path}")
+    result.write(output.folder)
+    content = {"cells": result.cells, "falls": result.falls()}
+    output.finish(drawings(result), partial(storage_page, result), content, partial(_print_storage, result))
 
 
-def _default(
-    datasets: dict[str, Dataset],
-    reading: str,
-    runs: int | None,
-    jobs: int,
-    folder: Path,
-    as_json: bool,
-    start: float,
-) -> None:
-    from sf2el import __version__
-    from sf2el._core import backend
+def _default(datasets: dict[str, Dataset], reading: str, runs: int | None, jobs: int, output: Output) -> None:
     from sf2el.cli.progress import progress
-    from sf2el.experiments import figures
     from sf2el.experiments.default_design import Design
     from sf2el.experiments.default_figures import drawings
-    from sf2el.experiments.default_runner import Store
+    from sf2el.experiments.default_runner import UnitStore
     from sf2el.experiments.default_study import count_units, run_study
     from sf2el.experiments.default_tables import accuracy, verdict, write_study
     from sf2el.report.default_page import default_page
@@ -162,25 +173,18 @@ def _default(
     if not design.datasets:
         raise ValueError("None of the datasets of the study is here; sf2el datasets says how to get them.")
     used = {name: datasets[name] for name in design.datasets}
-    store = Store(folder / "units", design, used)
+    store = UnitStore(output.folder / "units", design, used)
     with progress("default", count_units(design, runs)) as advance:
         study = run_study(design, used, runs=runs, jobs=jobs, store=store, advance=advance)
     content = study.content()
-    write_study(folder, content)
-    drawn = drawings(content)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for stem, figure in drawn.items():
-        figures.write(figure, folder / "figures" / stem)
-    seconds = time.monotonic() - start
-    page = default_page(content, drawn, version=__version__, backend=backend().NAME, seconds=seconds)
-    path = page.write(folder / "index.html")
-    if as_json:
-        click.echo(json.dumps({**content, "page": str(path)}, indent=1))
-    else:
+    write_study(output.folder, content)
+
+    def show() -> None:
         click.echo(f"{accuracy(content)}\n\n{verdict(content)}")
         for name, what in study.missing.items():
             click.echo(f"{name} is not installed: {what} left out.", err=True)
-        click.echo(f"Tables, figures and the page: {path}")
+
+    output.finish(drawings(content), partial(default_page, content), content, show)
 
 
 def _print_storage(result: Storage) -> None:
@@ -220,22 +224,6 @@ def load_chosen(chosen: str | None, data_dir: Path | None) -> dict[str, Dataset]
         except DatasetMissing as error:
             click.echo(f"{name}: {error}", err=True)
     return found
-
-
-def _write_page(result: Reproduction, folder: Path, start: float) -> Path:
-    from sf2el import __version__
-    from sf2el._core import backend
-    from sf2el.experiments import figures
-    from sf2el.report.reproduction_page import drawings, reproduction_page
-
-    drawn = drawings(result)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name, figure in drawn.items():
-        figures.write(figure, folder / "figures" / name)
-    page = reproduction_page(
-        result, drawn, version=__version__, backend=backend().NAME, seconds=time.monotonic() - start
-    )
-    return page.write(folder / "index.html")
 
 
 def _print(result: Reproduction) -> None:

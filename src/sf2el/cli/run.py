@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sf2el.sources import Source
 
 EVERY = 50_000
+BUDGET = "64KiB"
+BUFFER = 60
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -28,7 +30,7 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
 @click.command()
 @click.argument("data", callback=_named)
 @click.option("--label", required=True, metavar="COL", help="The label's column; empty where not known.")
-@click.option("--budget", default="64KiB", show_default=True, help="Bytes the model may use.")
+@click.option("--budget", show_default=BUDGET, help="Bytes the model may use.")
 @click.option("--seed", type=int, default=0, show_default=True, help="One seed, same bits.")
 @click.option(
     "--out",
@@ -53,8 +55,12 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
 )
 @click.option("--checkpoint-every", "every", type=click.IntRange(1), default=EVERY, show_default=True)
 @click.option("--regression", is_flag=True, help="Predict numbers, not labels.")
-@click.option("--paper", is_flag=True, help="The published algorithm, with --buffer rows a learner.")
-@click.option("--buffer", type=click.IntRange(2), help="Rows that each learner keeps; only with --paper.")
+@click.option("--paper", is_flag=True, help="The published algorithm, held by --buffer or by --budget.")
+@click.option(
+    "--buffer",
+    type=click.IntRange(2),
+    help=f"Rows that each learner keeps; only with --paper, {BUFFER} where no --budget is given.",
+)
 @click.option("--classes", metavar="A,B", help="The labels, where they are known beforehand.")
 @click.option("--class-weight", type=click.Choice(["balanced", "none"]), default="none", show_default=True)
 @click.option(
@@ -103,16 +109,34 @@ def run(
         source.close()
         raise
     start, before = time.monotonic(), work.tallies.rows
-    with progress(source) as advance:
-        work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=advance)
+    with progress(source, before, limit) as advance:
+
+        def tell(rows: int) -> None:
+            nonlocal start
+            if before and rows == before:
+                start = time.monotonic()  # the rows that were done are passed over by now
+            advance(rows)
+
+        work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
     seconds = time.monotonic() - start
     summary = _finish(work, out, path, seconds, work.tallies.rows - before)
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_told(summary, out, path)))
 
 
 def _check_targets(data: str, outputs: list[Path], model: Path | None) -> None:
-    """Refuse to write over the data, or over what is no file."""
+    """Refuse to write over the data, over what is no file, or two things to one place."""
     targets = outputs if model is None else [*outputs, model, _checkpoint_path(model)]
+    if model is not None:
+        if model == _checkpoint_path(model):
+            raise ValueError(
+                f"{model} is the name of a checkpoint; let --save name a file without .checkpoint."
+            )
+        places = [target.resolve() for target in outputs]
+        for target in (model, _checkpoint_path(model)):
+            if target.resolve() in places:
+                raise ValueError(f"{target} is what the run writes in --out; let --save name another file.")
+            if target.resolve() in places[0].parents:
+                raise ValueError(f"{target} is the folder of --out; let --save name another file.")
     for target in targets:
         if not target.exists():
             continue
@@ -128,11 +152,18 @@ def _settings(options: dict[str, Any]) -> RunSettings:
     paper, buffer = options.pop("paper"), options.pop("buffer")
     if buffer is not None and not paper:
         raise click.BadParameter("it goes with --paper; SF2EL itself has --budget.", param_hint="--buffer")
+    budget = options.pop("budget")
+    if buffer is not None and budget is not None:
+        raise click.BadParameter("give either --budget or --buffer, not both.", param_hint="--buffer")
+    if paper and budget is None:
+        buffer = buffer or BUFFER
     classes = options.pop("classes")
     weight = options.pop("class_weight")
     return RunSettings(
         **options,
-        buffer=(buffer or 60) if paper else None,
+        budget=BUDGET if budget is None else budget,
+        buffer=buffer,
+        paper=paper,
         classes=tuple(name.strip() for name in classes.split(",")) if classes is not None else None,
         class_weight=None if weight == "none" else weight,
     )
@@ -212,30 +243,41 @@ def _told(summary: dict[str, Any], out: Path, path: Path | None) -> list[str]:
 
 
 @contextmanager
-def progress(source: Source) -> Iterator[Callable[[int], None]]:
-    """Give ``advance(rows)``: rows, rows per second and the time left, on stderr, once it takes a while."""
+def progress(source: Source, before: int = 0, limit: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Give ``advance(rows)``: rows, rows per second and the time left, on stderr, once it takes a while.
+
+    ``before`` are the rows that an earlier run did, ``limit`` those to be done in all. The first call tells
+    that the next row is about to be done.
+    """
     from sf2el.cli.progress import LINE_EVERY, duration
 
     start = last = time.monotonic()
     terminal = sys.stderr.isatty()
-    first: int | None = None
+    begun: float | None = None
     shown = False
 
+    def share(rows: int) -> float:
+        """Return the part that is done, 0 where that is not known."""
+        read = source.done / source.size if source.size else 0.0
+        return min(1.0, max(read, rows / limit if limit else 0.0))
+
     def advance(rows: int) -> None:
-        nonlocal first, last, shown
+        nonlocal start, last, begun, shown
         now = time.monotonic()
-        first = rows if first is None else first
+        if begun is None:
+            # Passing over rows that were done says nothing about how long the others take.
+            start, begun = now, share(rows) if before else 0.0
+            return
         if now - last < (0.2 if terminal else LINE_EVERY):
             return
         last = now
-        speed = (rows - first) / (now - start)
-        text = f"run: {rows:,} rows, {speed:,.0f} rows/s"
-        if source.size:
-            share = min(1.0, source.done / source.size)
-            left = duration((now - start) / max(share, 1e-9) * (1.0 - share))
-            filled = round(24 * share)
+        text = f"run: {rows:,} rows, {(rows - before) / max(now - start, 1e-9):,.0f} rows/s"
+        if done := share(rows):
+            filled = round(24 * done)
             bar = f"{'━' * filled}{' ' * (24 - filled)} " if terminal else ""
-            text = f"{bar}{text}, {share:.0%}, {left} left"
+            text = f"{bar}{text}, {done:.0%}"
+            if done > begun:
+                text += f", {duration((now - start) / (done - begun) * (1.0 - done))} left"
         click.echo(f"\r\x1b[K{text}" if terminal else text, err=True, nl=not terminal)
         shown = True
 

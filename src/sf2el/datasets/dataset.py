@@ -104,10 +104,14 @@ class Dataset:
         return int(self.new.shape[1])
 
     def digest(self) -> str:
-        """Return a text that other rows or labels would not have."""
+        """Return a text that other rows, labels or orders would not have, nor these in another shape."""
         digest = sha256()
-        for array in (self.old, self.new, self.y):
-            digest.update(array.tobytes())
+        for array in (self.old, self.new, self.y, self.orders):
+            if array is None:
+                digest.update(b"none")
+            else:
+                digest.update(f"{array.dtype.str} {array.shape} ".encode())
+                digest.update(array.tobytes())
         return digest.hexdigest()
 
     @property

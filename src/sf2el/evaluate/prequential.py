@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from sf2el.evaluate.rounds import Learning, steps_of
-from sf2el.evaluate.scores import check_names, is_regression
+from sf2el.evaluate.scores import check_names
 from sf2el.evaluate.tally import Evaluation, Tally, feature_periods
 from sf2el.settings import check_range, check_whole
 
@@ -42,9 +42,11 @@ def prequential(
         which say themselves which labels are revealed, and when.
     metrics
         Names to report, by default all that apply: accuracy, balanced_accuracy, kappa, auc and log_loss, or
-        mae, rmse and r2 where numbers are predicted. A prediction None is an error. The AUC of more than two
-        labels is the mean over labels of one against the rest; a probability below 1e-15 counts as 1e-15,
-        and rounds in which the model said nothing do not count in the log loss.
+        mae, rmse and r2 where numbers are predicted, which the first known label decides. A prediction None
+        is an error. The AUC of more than two labels is the mean over labels of one against the rest; a
+        probability below 1e-15 counts as 1e-15. Not in the log loss are rounds in which the model said
+        nothing, and those with a label that it was not told of before and does not name: the first row of a
+        new label, which it could not know, would outweigh hundreds of others.
     window
         Rounds of a window.
     delay
@@ -85,9 +87,8 @@ def prequential(
         prediction = model.predict_one(step.x)
         if tally is None:
             by_features = periods == "features" or (periods is None and step.from_round)
-            regression = is_regression(metrics, model, step.truth, prediction)
             label = periods if callable(periods) else feature_periods() if by_features else None
-            tally = Tally(model, regression=regression, metrics=metrics, window=window, period=label)
+            tally = Tally(model, metrics=metrics, window=window, period=label)
         tally.add(step, prediction)
         learning.learn(step)
     if tally is None:

@@ -25,6 +25,9 @@ class Probabilities:
     half the share of (positive, negative) pairs that fall into one bin. With more than two labels it is the
     mean over labels of one against the rest. A label that a prediction does not name has probability 0.
 
+    A model cannot be right about a label that it has not met. The log loss therefore leaves out rounds in
+    which it said nothing at all, and those with a label that it was not told of before and does not name.
+
     Memory 32 KiB a label (16 KiB if ``small``, for fewer than 2^31 rounds), time O(labels) a round.
 
     Examples
@@ -38,21 +41,22 @@ class Probabilities:
 
     def __init__(self, *, small: bool = False) -> None:
         self.rounds = 0
-        self.said = 0  # rounds in which the model gave a probability
+        self.said = 0  # rounds in the log loss
         self.loss = 0.0
+        self.sure = True  # so far every word was certain: who knows one label alone can say nothing else
         self._dtype = np.int32 if small else np.int64
         self.histograms: dict[Hashable, Histogram] = {}
         """A label's counts by bin: row 1 where it was the true label, row 0 where it was not."""
 
-    def add(self, truth: Hashable, probabilities: Mapping[Any, float]) -> None:
-        """Count one round."""
+    def add(self, truth: Hashable, probabilities: Mapping[Any, float], *, told: bool = True) -> None:
+        """Count one round; ``told`` says whether the model was told of this label before."""
         for label in (truth, *probabilities):
             if label not in self.histograms:
                 self.histograms[label] = self._absent()
         for label, histogram in self.histograms.items():
             p = probabilities.get(label, 0.0)
             histogram[int(label == truth), min(int(p * BINS), BINS - 1)] += 1
-        if probabilities:  # a model that has said nothing yet was not wrong either
+        if probabilities and (told or truth in probabilities):
             self.loss -= log(max(probabilities.get(truth, 0.0), LEAST))
             self.said += 1
         self.rounds += 1
@@ -62,7 +66,8 @@ class Probabilities:
     ) -> None:
         """Count rounds of two labels of which only the predicted one's probability is known.
 
-        With a third label the metrics are NaN: the rest of the probability could be anyone's.
+        With a third label they mean nothing: the rest of the probability could be anyone's. As long as the
+        model has said nothing but one label with certainty, it was not told of the other one.
         """
         for label in dict.fromkeys((*truths, *predictions)):
             if label is not None and label not in self.histograms:
@@ -76,7 +81,10 @@ class Probabilities:
             np.add.at(histogram, (true.astype(np.int64), places), 1)
         hit = np.array([truth == prediction for truth, prediction in zip(truths, predictions, strict=True)])
         p = np.where(hit, probabilities, 1.0 - probabilities)
-        losses = -np.log(np.maximum(p[~np.isnan(p)], LEAST))
+        certain = np.isnan(p) | (probabilities == 1.0)
+        alone = np.logical_and.accumulate(np.concatenate(([self.sure], certain)))
+        losses = -np.log(np.maximum(p[~np.isnan(p) & (hit | ~alone[1:])], LEAST))
+        self.sure = bool(alone[-1])
         # A running sum, term by term: the same bits however the rounds are cut into blocks.
         self.loss = float(np.cumsum(np.concatenate(([self.loss], losses)))[-1])
         self.said += len(losses)
@@ -91,6 +99,7 @@ class Probabilities:
             theirs = other.histograms.get(label)
             histogram += theirs if theirs is not None else other._absent()
         self.loss += other.loss
+        self.sure = self.sure and other.sure
         self.said += other.said
         self.rounds += other.rounds
 
@@ -111,6 +120,7 @@ class Probabilities:
             "rounds": self.rounds,
             "said": self.said,
             "loss": self.loss,
+            "sure": self.sure,
             "labels": list(self.histograms),
             "histograms": [_sparse(histogram) for histogram in self.histograms.values()],
         }
@@ -120,6 +130,7 @@ class Probabilities:
         """Return the probabilities of a ``state``."""
         found = cls()
         found.rounds, found.said, found.loss = int(state["rounds"]), int(state["said"]), float(state["loss"])
+        found.sure = bool(state.get("sure", not found.said))
         for label, (places, counts) in zip(state["labels"], state["histograms"], strict=True):
             histogram = np.zeros((2, BINS), dtype=found._dtype)
             histogram.reshape(-1)[np.array(places, dtype=np.int64)] = counts

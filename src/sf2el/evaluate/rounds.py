@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
+
+from sf2el.rows import short
 from sf2el.streams.evolving import Round
 
 Row = dict[Any, Any]
@@ -48,8 +51,7 @@ def steps_of(
                 )
             yield Step(item.index, item.x, item.truth, item.y, _late_rows(stream, item), True)
             continue
-        x, y = item
-        truth = None if isinstance(y, float) and y != y else y
+        x, truth = _pair(index, item)
         told = truth if revealed(index) else None
         if not delay:
             yield Step(index, x, truth, told, (), False)
@@ -58,6 +60,26 @@ def steps_of(
         due = waiting.popleft() if len(waiting) > delay else None
         late = () if due is None or due[1] is None else (due,)
         yield Step(index, x, truth, None, late, False)
+
+
+def _pair(index: int, item: Any) -> tuple[Row, Any]:
+    """Return a row and its true label, None where it is not known."""
+    try:
+        if isinstance(item, (str, bytes, Mapping, Set)):
+            raise TypeError
+        x, y = item
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Round {index} of the stream is {short(item)}; pass pairs of a row and its label, None where it "
+            "is not known."
+        ) from None
+    try:
+        hash(y)
+    except TypeError:
+        raise ValueError(
+            f"The label of round {index} is {short(y)}; pass text, a number, or None where it is not known."
+        ) from None
+    return x, None if isinstance(y, (float, np.floating)) and y != y else y
 
 
 def _revealed(mask: Mask, label_rate: float | None, seed: int) -> Callable[[int], bool]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
+
 from sf2el.evaluate.counts import Counts
 from sf2el.evaluate.probabilities import Probabilities
 
@@ -50,11 +52,18 @@ class ClassScores:
         """Rounds counted."""
         return self.counts.rounds
 
-    def add(self, truth: Hashable, prediction: Hashable, probabilities: Mapping[Any, float] | None) -> None:
-        """Count one round."""
+    def add(
+        self,
+        truth: Hashable,
+        prediction: Hashable,
+        probabilities: Mapping[Any, float] | None,
+        *,
+        told: bool = True,
+    ) -> None:
+        """Count one round; ``told`` says whether the model was told of this label before."""
         self.counts.add(truth, prediction)
         if self.probabilities is not None and probabilities is not None:
-            self.probabilities.add(truth, probabilities)
+            self.probabilities.add(truth, probabilities, told=told)
 
     def merge(self, other: Self) -> None:
         """Add another's rounds."""
@@ -86,9 +95,15 @@ def check_names(metrics: Sequence[str]) -> None:
 
 
 def is_regression(metrics: Sequence[str] | None, model: Any, truth: Any, prediction: Any) -> bool:
-    """Say whether numbers are predicted: by the metrics, else by the model and its first round."""
+    """Say whether numbers are predicted: by the metrics, else by the model and the first known truth.
+
+    ``truth`` is None where no round's is known; ``prediction`` is that of the same round.
+
+    >>> is_regression(None, object(), "a", None), is_regression(None, object(), 1.5, None)
+    (False, True)
+    """
     if metrics:
         return metrics[0] in REGRESSION
-    if hasattr(model, "predict_proba_one") or isinstance(truth, (str, bool)):
+    if hasattr(model, "predict_proba_one") or isinstance(truth, (str, bool, np.bool_)):
         return False
-    return truth is None or isinstance(truth, float) or isinstance(prediction, float)
+    return any(isinstance(value, (float, np.floating)) for value in (truth, prediction))

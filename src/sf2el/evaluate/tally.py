@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from sf2el.evaluate.errors import Errors
 from sf2el.evaluate.rounds import Step
-from sf2el.evaluate.scores import ClassScores
+from sf2el.evaluate.scores import ClassScores, is_regression
 from sf2el.evaluate.windows import MOST, Part, Windows, plain
 
 Period = Callable[[int, dict[Any, Any]], Hashable]
@@ -29,7 +31,7 @@ class Evaluation:
     windows
         The same for consecutive windows.
     moving
-        The same for a window that moves by a tenth of its length.
+        The same for a window of that length that moves by a tenth of it, to the round.
     rounds, scored, labelled
         Rounds in all; those whose true label is known, over which metrics go; those whose label the model
         was told.
@@ -60,46 +62,55 @@ class Tally:
     """Takes rounds, one after another.
 
     Rounds are counted in one small piece, which is merged into total, period and window when any of them
-    ends: that costs less than counting each round four times.
+    ends: that costs less than counting each round four times. Up to the first known truth, which decides
+    whether labels or numbers are scored, there is nothing to count but rounds.
     """
 
     def __init__(
         self,
         model: Any,
         *,
-        regression: bool,
         metrics: Sequence[str] | None,
         window: int,
         period: Period | None,
     ) -> None:
-        wanted = metrics is None or not {"auc", "log_loss"}.isdisjoint(metrics)
-        self._proba = getattr(model, "predict_proba_one", None) if wanted and not regression else None
-        self._regression, self._metrics, self._period = regression, metrics, period
-        self._total = self._make(small=False)
-        self._windows: Windows[Any] = Windows(self._make, window)
+        self._model, self._metrics, self._window, self._period = model, metrics, window, period
+        self._decided = False
         self._periods: list[tuple[Hashable, int, Any]] = []
-        self._piece, self._length, self._rounds = self._make(), 0, 0
+        self._length = self._rounds = 0
+        self._prediction: Any = None
+        self._told: set[Hashable] = set()  # labels that the model knows from earlier rounds
 
     def add(self, step: Step, prediction: Any) -> None:
         """Count a round and its prediction."""
+        self._prediction = prediction
         if self._period is not None:
             label = self._period(step.index, step.x)
             if not self._periods or (label != self._periods[-1][0] and len(self._periods) <= MOST):
                 self._flush()
                 later = len(self._periods) == MOST
-                self._periods.append((LATER if later else label, self._rounds, self._make(small=False)))
+                scores = self._make(small=False) if self._decided else None
+                self._periods.append((LATER if later else label, self._rounds, scores))
         if step.truth is not None:
+            if not self._decided:
+                self._decide(step.truth, prediction)
             if self._regression:
                 self._piece.add(step.truth, prediction)
             else:
-                self._piece.add(step.truth, prediction, self._probabilities(step.x))
-        self._length += 1
+                told = step.truth in self._told
+                self._piece.add(step.truth, prediction, self._probabilities(step.x), told=told)
+        if self._decided and not self._regression:
+            self._told.update((step.told, *(label for _, label in step.late)))
         self._rounds += 1
-        if self._length == self._windows.room:
-            self._flush()
+        if self._decided:
+            self._length += 1
+            if self._length == self._windows.room:
+                self._flush()
 
     def evaluation(self, told: int) -> Evaluation:
         """Return what came out."""
+        if not self._decided:
+            self._decide(None, self._prediction)
         self._flush()
         stops = [*(start for _, start, _ in self._periods), self._rounds][1:]
         periods = [
@@ -115,6 +126,20 @@ class Tally:
             self._total.rounds,
             told,
         )
+
+    def _decide(self, truth: Any, prediction: Any) -> None:
+        """Settle what is scored, and go over the rounds before, of which there was nothing to score."""
+        self._decided = True
+        self._regression = is_regression(self._metrics, self._model, truth, prediction)
+        wanted = self._metrics is None or not {"auc", "log_loss"}.isdisjoint(self._metrics)
+        scored = wanted and not self._regression
+        self._proba = getattr(self._model, "predict_proba_one", None) if scored else None
+        self._total, self._piece = self._make(small=False), self._make()
+        self._periods = [(label, start, self._make(small=False)) for label, start, _ in self._periods]
+        self._windows: Windows[Any] = Windows(self._make, self._window)
+        while self._windows.rounds < self._rounds:
+            rounds = min(self._windows.room, self._rounds - self._windows.rounds)
+            self._windows.add(self._make(), rounds)
 
     def _make(self, *, small: bool = True) -> Any:
         return (
@@ -178,7 +203,7 @@ def feature_periods() -> Period:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and isnan(value))
+    return value is None or (isinstance(value, (float, np.floating)) and isnan(value))
 
 
 def _shown(names: list[str]) -> str:

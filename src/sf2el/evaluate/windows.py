@@ -12,7 +12,7 @@ from sf2el.evaluate.scores import AnyScores
 MOST = 1000
 """Windows kept: one more, and each two become one."""
 SLICES = 10
-"""Steps that a moving window takes to move by its own length."""
+"""Steps that a moving window takes to move by its own length; a shorter one moves by one round."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Part:
 class Windows(Generic[AnyScores]):
     """Windows of ``length`` rounds one after another, and one that moves over them.
 
-    Rounds come in slices that end at or before the next multiple of ``slice``. Memory O(``most``), however
-    many rounds there are.
+    The moving window is as long, and moves by a tenth of it, rounded: the k-th step ends at round
+    ``k * length // 10``, so that any ten steps are ``length`` rounds. Rounds come in slices of at most
+    ``room``. Memory O(``most``), however many rounds there are.
 
     Examples
     --------
@@ -58,11 +59,11 @@ class Windows(Generic[AnyScores]):
         self, make: Callable[[], AnyScores], length: int, *, most: int = MOST, moving: bool = True
     ) -> None:
         self.make, self.length, self.most = make, length, most
-        self.slice = max(1, length // SLICES)
         self.rounds = 0
         self.closed: list[AnyScores] = []
         self.open = make()
         self._moving = moving
+        self._window = length  # the moving one's, which is not doubled
         self._slices: deque[AnyScores] = deque(maxlen=min(SLICES, length))
         self._slice = make()
         self._stride, self._steps = 1, 0
@@ -72,7 +73,7 @@ class Windows(Generic[AnyScores]):
     def room(self) -> int:
         """Rounds that the next slice may have at most."""
         left = self.length - self.rounds % self.length
-        return min(left, self.slice - self.rounds % self.slice) if self._moving else left
+        return min(left, self._edge(self._steps + 1) - self.rounds) if self._moving else left
 
     def add(self, scores: AnyScores, rounds: int) -> None:
         """Add the next rounds, no more than ``room``."""
@@ -86,7 +87,7 @@ class Windows(Generic[AnyScores]):
         if rounds > self.room:
             raise ValueError(f"The next slice has room for {self.room} rounds, not {rounds}.")
         self.rounds += rounds
-        if self._moving and self.rounds % self.slice == 0:
+        if self._moving and self.rounds == self._edge(self._steps + 1):
             self._move()
         if self.rounds % self.length == 0:
             self.closed.append(self.open)
@@ -111,6 +112,10 @@ class Windows(Generic[AnyScores]):
         """Return the moving window at regular rounds."""
         return list(self._points)
 
+    def _edge(self, step: int) -> int:
+        """Return the round at which a step of the moving window ends."""
+        return step * self._window // min(SLICES, self._window)
+
     def _move(self) -> None:
         self._slices.append(self._slice)
         self._slice = self.make()
@@ -120,7 +125,7 @@ class Windows(Generic[AnyScores]):
         total = self.make()
         for scores in self._slices:
             total.merge(scores)
-        start = self.rounds - self.slice * len(self._slices)
+        start = self._edge(self._steps - len(self._slices))
         self._points.append(Part(start, self.rounds, total.rounds, total.metrics()))
         if len(self._points) > self.most:
             self._stride *= 2

@@ -17,13 +17,13 @@ SLOW = (*RIVER, "refit")
 
 
 @dataclass(frozen=True)
-class Demands:
-    """What was asked of the model, shown beside what it reaches.
+class Goals:
+    """The project's goals for the model, shown beside what it reaches.
 
     Attributes
     ----------
     accuracy
-        By label rate and dataset; met where mean + 1 standard error reaches it.
+        By label rate and dataset; reached where mean + 1 standard error reaches it.
     to_best, to_paper
         Least mean difference to the best other, and by dataset where it differs against the paper's methods.
     by_budget
@@ -56,7 +56,7 @@ class Design:
     refit_growth: float
     fesl: dict[str, dict[str, Any]]
     fesl_by_rate: dict[str, list[dict[str, Any]]]
-    demands: Demands
+    goals: Goals
     few_labels: FewLabels
     drift: Drift
 
@@ -68,7 +68,7 @@ class Design:
         (1.0, 0.3, 0.1, 0.05, 0.02)
         """
         content = settings_file("default")
-        demands = content["demands"]
+        differences = content["goals"]["differences"]
         drift: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content["drift"].items()
         }
@@ -89,11 +89,11 @@ class Design:
             refit_growth=content["refit"]["growth"],
             fesl=content["fesl"],
             fesl_by_rate=content["fesl_by_rate"],
-            demands=Demands(
-                accuracy={row["label_rate"]: row["accuracy"] for row in content["targets"]},
-                to_best=demands["to_best"],
-                to_paper=demands["to_paper"],
-                by_budget={KIB * int(size): least for size, least in demands["by_budget_kib"].items()},
+            goals=Goals(
+                accuracy={row["label_rate"]: row["least"] for row in content["goals"]["accuracy"]},
+                to_best=differences["to_best"],
+                to_paper=differences["to_paper"],
+                by_budget={KIB * int(size): least for size, least in differences["by_budget_kib"].items()},
             ),
             few_labels=FewLabels(**content["few_labels"]),
             drift=Drift(**drift),
@@ -119,10 +119,10 @@ class Design:
         size = "large" if dataset in self.large else "small"
         if kind == FEW_LABELS:
             size = "few_labels"
-        asked = max(self.runs["small"], self.runs[size]) if runs is None else runs
-        count = min(asked, self.runs[size])
+        most = max(self.runs["small"], self.runs[size]) if runs is None else runs
+        count = min(most, self.runs[size])
         if kind in SLOW:
-            count = min(-(-asked // 2), self.slow[size])
+            count = min(-(-most // 2), self.slow[size])
         return range(self.first_seed, self.first_seed + count)
 
 

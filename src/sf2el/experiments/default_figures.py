@@ -43,7 +43,7 @@ MISSED = "#C0141E"
 
 
 def by_label_rate(content: Content, dataset: str) -> Figure:
-    """Draw accuracy by label rate: the model, every other, and what was asked for."""
+    """Draw accuracy by label rate: the model, every other, and the goals."""
     rates = sorted(content["protocol"]["label_rates"])
     with column_axes(3.6) as (figure, axes):
         axes.set(xlabel="label rate", ylabel="accuracy", xscale="log")
@@ -64,18 +64,18 @@ def by_label_rate(content: Content, dataset: str) -> Figure:
                     zorder=4 if bold else 3,
                     label="SF2EL, the default" if bold else method,
                 )
-        asked = [row for row in content["targets"] if row["dataset"] == dataset]
-        if asked:
+        goals = [row for row in content["targets"] if row["dataset"] == dataset]
+        if goals:
             axes.plot(
-                [row["label_rate"] for row in asked],
-                [row["asked"] for row in asked],
+                [row["label_rate"] for row in goals],
+                [row["asked"] for row in goals],
                 linestyle="none",
                 marker="_",
                 markersize=13,
                 markeredgewidth=1.6,
                 color="black",
                 zorder=5,
-                label="asked for",
+                label="goal",
             )
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.minorticks_off()
@@ -112,7 +112,7 @@ def against_best(content: Content) -> Figure:
     """Draw the paired differences to the best other with their intervals, a line a dataset and label rate."""
     rows = content["against_best"]
     lines = [(row["dataset"], f"{row['label_rate']:g}", row["holds"], row) for row in rows]
-    marks = ("within the limit", "not within it")
+    marks = ("goal reached", "goal missed")
     return _differences(lines, marks, "the best other", sorted({row["limit"] for row in rows}))
 
 

@@ -20,39 +20,27 @@ from pathlib import Path
 from typing import Any
 
 import sf2el
-from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments.declared import settings_file
 from sf2el.experiments.default_baselines import version_of
 from sf2el.experiments.default_design import SLOW, Design
 from sf2el.experiments.default_few import FEW_LABELS
 from sf2el.experiments.default_units import Outcome, Unit, run_unit
-from sf2el.experiments.runner import kept_results
+from sf2el.experiments.store import Store, kept_results
 
 Results = dict[Unit, dict[str, Outcome]]
 
 
-class Store:
-    """Finished units as files of a folder, named by what they were computed from: data, settings and code."""
+class UnitStore(Store[Unit]):
+    """Finished units of a design on datasets."""
 
     def __init__(self, folder: Path, design: Design, datasets: Mapping[str, Dataset]) -> None:
         self._folder = folder
         self._design = design
         self._digests = {name: dataset.digest() for name, dataset in datasets.items()}
 
-    def get(self, unit: Unit) -> dict[str, Outcome] | None:
-        """Return a finished unit's outcomes, None where there are none that can be used."""
-        try:
-            outcomes: dict[str, Outcome] = json.loads(self._path(unit).read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-        return outcomes
-
-    def put(self, unit: Unit, outcomes: dict[str, Outcome]) -> None:
-        """Keep a finished unit; a file is there whole or not at all."""
-        write_text(self._path(unit), json.dumps(outcomes))
-
-    def _path(self, unit: Unit) -> Path:
+    def key(self, unit: Unit) -> tuple[Path, dict[str, Any]]:
+        """Return the beginning of a unit's file name, and the data, settings and code it depends on."""
         basis = {
             "unit": asdict(unit),
             "settings": _settings(unit, self._design),
@@ -60,9 +48,8 @@ class Store:
             "data": self._digests.get(unit.dataset, ""),
             "code": _code(unit.kind),
         }
-        digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]
-        name = f"{unit.dataset}-p{unit.label_rate:g}-s{unit.seed}-{digest}.json"
-        return self._folder / unit.kind.replace(" ", "-") / name
+        name = f"{unit.dataset}-p{unit.label_rate:g}-s{unit.seed}"
+        return self._folder / unit.kind.replace(" ", "-") / name, basis
 
 
 def _settings(unit: Unit, design: Design) -> Any:
@@ -116,7 +103,7 @@ def run_units(
     design: Design,
     *,
     jobs: int = 1,
-    store: Store | None = None,
+    store: Store[Unit] | None = None,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> Results:
     """Run units in ``jobs`` processes (1: in this one); the results do not depend on how many there are.

@@ -1,4 +1,4 @@
-"""The study of the default model: how it compares, whether it does what was asked, and where it loses."""
+"""The study of the default model: how it compares, whether it reaches the goals, and where it loses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from sf2el.datasets import Dataset
 from sf2el.experiments.default_baselines import REFIT, RIVER
 from sf2el.experiments.default_design import KIB, Design, kinds_here
 from sf2el.experiments.default_few import FEW_LABELS, SPACES
-from sf2el.experiments.default_runner import Results, Store, run_units
-from sf2el.experiments.default_units import REFUSED, Outcome, units_of
+from sf2el.experiments.default_runner import Results, run_units
+from sf2el.experiments.default_units import REFUSED, Outcome, Unit, units_of
 from sf2el.experiments.statistics import mean_std, paired
+from sf2el.experiments.store import Store
 from sf2el.methods import METHODS
 
 Row = dict[str, Any]
@@ -25,7 +26,7 @@ Row = dict[str, Any]
 OURS = "default"
 PAPER, FESL, FESL_BY_RATE, CEILING = "best of the paper's", "FESL-c", "FESL-c by rate", "refit ceiling"
 OTHERS = (PAPER, FESL, FESL_BY_RATE, *RIVER, CEILING)
-"""What the model is compared with; the first two are those of the demands."""
+"""What the model is compared with; the first two are those of the goals."""
 LEAST_RUNS = 3
 """Two runs may agree by chance, which leaves their interval no width: nothing is clear before three."""
 BESTS = {PAPER: tuple(METHODS), CEILING: REFIT}
@@ -111,18 +112,18 @@ class Study:
             for (dataset, name), said in found.items()
         ]
 
-    def targets(self) -> list[Row]:
-        """Return the accuracies asked for beside those reached."""
+    def goals(self) -> list[Row]:
+        """Return the goals for the accuracy beside what is reached."""
         rows = []
-        for rate, asked in self.design.demands.accuracy.items():
+        for rate, goals in self.design.goals.accuracy.items():
             for dataset in self.design.datasets:
                 values = [*self.values(dataset, rate, OURS).values()]
-                if not values or dataset not in asked:
+                if not values or dataset not in goals:
                     continue
                 mean, error = float(np.mean(values)), _standard_error(values)
-                row: Row = {"dataset": dataset, "label_rate": rate, "asked": asked[dataset]}
+                row: Row = {"dataset": dataset, "label_rate": rate, "asked": goals[dataset]}
                 row |= {"mean": round(mean, 6), "standard_error": round(error, 6), "runs": len(values)}
-                rows.append(row | {"holds": mean + error >= asked[dataset]})
+                rows.append(row | {"holds": mean + error >= goals[dataset]})
         return rows
 
     def differences(self) -> list[Row]:
@@ -155,15 +156,15 @@ class Study:
         return row
 
     def _limit(self, dataset: str, other: str) -> float | None:
-        demands = self.design.demands
+        goals = self.design.goals
         if other == PAPER:
-            return demands.to_paper.get(dataset, demands.to_best)
-        return demands.to_best if other == FESL else None
+            return goals.to_paper.get(dataset, goals.to_best)
+        return goals.to_best if other == FESL else None
 
     def against_best(self) -> list[Row]:
         """Return, by dataset and label rate, the difference to the better of the paper's best and FESL-c.
 
-        The demands are on the differences to each of the two, so that each may have its own limit.
+        The goals are for the differences to each of the two, so that each may have its own limit.
         """
         found: dict[tuple[str, float], list[Row]] = {}
         for row in self.differences():
@@ -197,7 +198,7 @@ class Study:
                 continue
             mean = round(float(np.mean([*by_dataset.values()])), 6)
             row: Row = {"budget": budget, "mean": mean, "by_dataset": by_dataset}
-            limit = self.design.demands.by_budget.get(budget)
+            limit = self.design.goals.by_budget.get(budget)
             rows.append(row if limit is None else row | {"limit": limit, "holds": mean >= limit})
         return rows
 
@@ -284,7 +285,7 @@ class Study:
             "protocol": self.protocol(),
             "cells": self.cells(),
             "refused": self.refused(),
-            "targets": self.targets(),
+            "targets": self.goals(),  # the name that files have had from the start, as has "asked"
             "against_best": self.against_best(),
             "differences": self.differences(),
             "losses": self.losses(),
@@ -300,7 +301,7 @@ def run_study(
     *,
     runs: int | None = None,
     jobs: int = 1,
-    store: Store | None = None,
+    store: Store[Unit] | None = None,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> Study:
     """Run the study; what needs a package that is not here is left out."""

@@ -62,23 +62,23 @@ def few_labels_csv(problems: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdict(content: Content) -> str:
-    """Return in words what was asked for and what is reached; nothing is left out."""
-    targets, best = content["targets"], content["against_best"]
+    """Return in words the goals and what is reached; nothing is left out."""
+    goals, best = content["targets"], content["against_best"]
     lines = [REHEARSAL] if content["protocol"]["rehearsal"] else []
-    lines += [f"- {_share(targets)} of the accuracies asked for are reached (mean + 1 standard error)."]
+    lines += [f"- {_share(goals)} goals for the accuracy are reached (mean + 1 standard error)."]
     lines += [
-        f"    - not on {row['dataset']} at a label rate of {rate(row)}: {score(row['mean'])} "
-        f"± {row['standard_error']:.4f}, asked {score(row['asked'])}"
-        for row in targets
+        f"    - missed on {row['dataset']} at a label rate of {rate(row)}: {score(row['mean'])} "
+        f"± {row['standard_error']:.4f}, goal {score(row['asked'])}"
+        for row in goals
         if not row["holds"]
     ]
     lines.append(
         f"- On {_share(best)} pairs of dataset and label rate the mean difference to the best of the paper's "
-        "methods and FESL-c is within the limit."
+        "methods and FESL-c is within the goal's limit."
     )
     lines += [
-        f"    - not on {row['dataset']} at a label rate of {rate(row)} against {ahead(row)}: "
-        f"{signed(row['mean'])} {interval(row)}, limit {signed(row['limit'])}"
+        f"    - missed on {row['dataset']} at a label rate of {rate(row)} against {ahead(row)}: "
+        f"{signed(row['mean'])} {interval(row)}, goal {signed(row['limit'])}"
         for row in content["differences"]
         if not row.get("holds", True)
     ]
@@ -86,8 +86,8 @@ def verdict(content: Content) -> str:
         if "limit" in row:
             lines.append(
                 f"- {row['budget'] // KIB} KiB against {content['protocol']['budget'] // KIB} KiB: "
-                f"{signed(row['mean'])} on average, limit {signed(row['limit'])}: "
-                f"{'within' if row['holds'] else 'NOT WITHIN'}."
+                f"{signed(row['mean'])} on average, goal {signed(row['limit'])}: "
+                f"{'reached' if row['holds'] else 'MISSED'}."
             )
     if content["few_labels"]["problems"]:
         lines.append(f"- {few_labels_said(content)}")
@@ -95,10 +95,10 @@ def verdict(content: Content) -> str:
 
 
 def accuracy(content: Content) -> str:
-    """Return mean accuracies by label rate: the model, all others, and what was asked for."""
+    """Return mean accuracies by label rate: the model, all others, and the goals."""
     datasets = _datasets(content)
     lines = _head(["label rate", "", *datasets])
-    asked = {(row["label_rate"], row["dataset"]): row for row in content["targets"]}
+    goals = {(row["label_rate"], row["dataset"]): row for row in content["targets"]}
     for label_rate in content["protocol"]["label_rates"]:
         for method in (OURS, *OTHERS):
             values = [mean_of(content, dataset, label_rate, method) for dataset in datasets]
@@ -106,12 +106,10 @@ def accuracy(content: Content) -> str:
                 shown = ["" if value is None else score(value) for value in values]
                 first = f"{label_rate:g}" if method == OURS else ""
                 lines.append(_line([first, SHOWN.get(method, method), *shown]))
-        if any((label_rate, dataset) in asked for dataset in datasets):
-            row = [asked.get((label_rate, dataset)) for dataset in datasets]
-            marks = [
-                "" if one is None else score(one["asked"]) + ("" if one["holds"] else " (not)") for one in row
-            ]
-            lines.append(_line(["", "asked for", *marks]))
+        if any((label_rate, dataset) in goals for dataset in datasets):
+            row = [goals.get((label_rate, dataset)) for dataset in datasets]
+            shown = ["" if one is None else score(one["asked"]) + _missed(one) for one in row]
+            lines.append(_line(["", "goal", *shown]))
     return "\n".join(lines)
 
 
@@ -130,7 +128,7 @@ def differences(content: Content) -> str:
     """Return the paired differences to the best of the paper's methods and FESL-c."""
     lines = _head(["dataset", "label rate", "best other", "difference", "95 % interval", "runs", ""])
     for row in content["against_best"]:
-        mark = "" if row["holds"] else "NOT WITHIN"
+        mark = "" if row["holds"] else "MISSED"
         numbers = [signed(row["mean"]), interval(row), str(row["runs"]), mark]
         lines.append(_line([row["dataset"], rate(row), ahead(row), *numbers]))
     return "\n".join(lines)
@@ -150,11 +148,11 @@ def losses(content: Content) -> str:
 def budgets(content: Content) -> str:
     """Return what each budget costs against that of the comparisons."""
     datasets = _datasets(content)
-    lines = _head(["KiB", *datasets, "mean", "asked"])
+    lines = _head(["KiB", *datasets, "mean", "goal"])
     for row in content["budgets"]:
         gaps = [signed(row["by_dataset"][name]) if name in row["by_dataset"] else "" for name in datasets]
-        asked = signed(row["limit"]) + ("" if row["holds"] else " (not)") if "limit" in row else ""
-        lines.append(_line([f"{row['budget'] // KIB}", *gaps, signed(row["mean"]), asked]))
+        goal = signed(row["limit"]) + _missed(row) if "limit" in row else ""
+        lines.append(_line([f"{row['budget'] // KIB}", *gaps, signed(row["mean"]), goal]))
     said = [f"{row['dataset']}, {row['budget'] // KIB} KiB: {row['said']}" for row in content["refused"]]
     return "\n".join([*lines, "", *said]).rstrip()
 
@@ -246,7 +244,7 @@ BLOCKS = {
 }
 """What can be put into a page, by name."""
 TITLES = {
-    "verdict": "What was asked for",
+    "verdict": "The project's goals, and what is reached",
     "accuracy": "Mean accuracy (methods with fewer runs: see the differences)",
     "differences": "Paired differences to the best of the paper's methods and FESL-c",
     "losses": "Where another is ahead on the mean",
@@ -283,6 +281,10 @@ def _datasets(content: Content) -> list[str]:
 
 def _share(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{sum(row['holds'] for row in rows)} of {len(rows)}"
+
+
+def _missed(row: Mapping[str, Any]) -> str:
+    return "" if row["holds"] else " (missed)"
 
 
 def _head(titles: Sequence[str]) -> Lines:

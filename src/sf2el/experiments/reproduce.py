@@ -14,8 +14,9 @@ from sf2el.datasets import Dataset
 from sf2el.experiments import tables
 from sf2el.experiments.protocol import Experiment, Unit, curve_rounds, merge
 from sf2el.experiments.readings import Reading
-from sf2el.experiments.runner import Store, run_units
+from sf2el.experiments.runner import run_units
 from sf2el.experiments.statistics import Paired
+from sf2el.experiments.store import Store
 from sf2el.experiments.tables import Cell, Measured
 
 Floats = npt.NDArray[np.float64]
@@ -131,7 +132,7 @@ def reproduce(
     *,
     seeds: Sequence[int],
     jobs: int = 1,
-    store: Store | None = None,
+    store: Store[Unit] | None = None,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> Reproduction:
     """Run the experiments and gather their tables."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
@@ -11,35 +9,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments.protocol import Unit, run_unit
 from sf2el.experiments.readings import Reading
+from sf2el.experiments.store import Store, kept_results
 
 Results = dict[Unit, dict[str, Any]]
 
 
-class Store:
-    """Finished units as files of a folder, named by what they were computed from."""
+class UnitStore(Store[Unit]):
+    """Finished units of a reading on datasets."""
 
     def __init__(self, folder: Path, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
         self._folder = folder / "units" / reading.name
         self._reading = reading
         self._digests = {name: dataset.digest() for name, dataset in datasets.items()}
 
-    def get(self, unit: Unit) -> dict[str, Any] | None:
-        """Return a finished unit's result, None where there is none that can be used."""
-        try:
-            result: dict[str, Any] = json.loads(self._path(unit).read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-        return result
-
-    def put(self, unit: Unit, result: dict[str, Any]) -> None:
-        """Keep a finished unit; a file is there whole or not at all."""
-        write_text(self._path(unit), json.dumps(result))
-
-    def _path(self, unit: Unit) -> Path:
+    def key(self, unit: Unit) -> tuple[Path, dict[str, Any]]:
+        """Return the beginning of a unit's file name, and the data, settings and version it depends on."""
         basis = {
             "unit": asdict(unit),
             "switches": self._reading.switches,
@@ -47,17 +34,7 @@ class Store:
             "data": self._digests[unit.dataset],
             "version": version("sf2el"),
         }
-        digest = hashlib.sha256(json.dumps(basis, sort_keys=True).encode()).hexdigest()[:12]
-        name = f"{unit.dataset}-b{unit.buffer}-p{unit.label_rate:g}-s{unit.seed}-{digest}.json"
-        return self._folder / name
-
-
-def kept_results(units: Sequence[Any], store: Any, advance: Callable[[int], None]) -> dict[Any, Any]:
-    """Return what a store has of these units, and say so for each."""
-    found = {} if store is None else {unit: store.get(unit) for unit in units}
-    kept = {unit: result for unit, result in found.items() if result is not None}
-    advance(len(kept))
-    return kept
+        return self._folder / f"{unit.dataset}-b{unit.buffer}-p{unit.label_rate:g}-s{unit.seed}", basis
 
 
 def run_units(
@@ -66,7 +43,7 @@ def run_units(
     reading: Reading,
     *,
     jobs: int = 1,
-    store: Store | None = None,
+    store: Store[Unit] | None = None,
     advance: Callable[[int], None] = lambda steps: None,
 ) -> Results:
     """Run units in ``jobs`` threads; the results do not depend on how many there are.

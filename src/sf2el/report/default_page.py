@@ -1,4 +1,4 @@
-"""The page of the study of the default model: what was asked, how it compares, and where it loses."""
+"""The page of the study of the default model: its goals, how it compares, and where it loses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Drawn = Mapping[str, "Drawing"]
 
 def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, seconds: float) -> Page:
     """Return the page."""
-    asked, best = content["targets"], content["against_best"]
+    goals, best = content["targets"], content["against_best"]
     budget = content["protocol"]["budget"] // KIB
     clear = sum(row["clear"] for row in content["losses"])
     return Page(
@@ -43,7 +43,7 @@ def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, 
         "half-way: beside the paper's eight methods tuned to each dataset, linear FESL-c, learners that "
         "start again, and refits that keep every label.",
         [
-            _demands(content),
+            _goals(content),
             _against(content, drawn),
             _accuracy(content, drawn),
             _losses(content),
@@ -59,8 +59,8 @@ def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, 
         ],
         Facts(
             [
-                (_of(asked), "accuracies asked for that are reached"),
-                (_of(best), "datasets and label rates within the limit to the best other"),
+                (_of(goals), "goals for the accuracy that are reached"),
+                (_of(best), "datasets and label rates within the goal's limit to the best other"),
                 (f"{clear}", "places where another is clearly ahead"),
             ]
         ),
@@ -71,7 +71,7 @@ def _of(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{sum(row['holds'] for row in rows)} of {len(rows)}"
 
 
-def _demands(content: Content) -> Section:
+def _goals(content: Content) -> Section:
     rows = [
         [
             row["dataset"],
@@ -79,43 +79,34 @@ def _demands(content: Content) -> Section:
             score(row["asked"]),
             f"{score(row['mean'])} ± {row['standard_error']:.4f}",
             f"{row['runs']}",
-            Cell("yes" if row["holds"] else "NO", best=not row["holds"]),
+            _reached(row),
         ]
         for row in content["targets"]
     ]
     budgets = [
         f"{row['budget'] // KIB} KiB: {signed(row['mean'])} on average against "
-        f"{content['protocol']['budget'] // KIB} KiB, asked at least {signed(row['limit'])}: "
-        f"{'reached' if row['holds'] else 'NOT REACHED'}."
+        f"{content['protocol']['budget'] // KIB} KiB, goal at least {signed(row['limit'])}: "
+        f"{'reached' if row['holds'] else 'MISSED'}."
         for row in content["budgets"]
         if "limit" in row
     ]
-    names = ("asked", "reached ± standard error", "runs", "holds")
+    names = ("goal", "mean ± standard error", "runs", "reached")
     columns = [Column("dataset", number=False), *map(Column, ("label rate", *names))]
-    caption = "An accuracy asked for holds where mean + 1 standard error reaches it. Bold: it does not."
-    blocks: list[Block] = [Table(caption, columns, rows), Points(budgets)]
+    text = (
+        "The project's own goals: an accuracy for each dataset at some label rates, limits to how far the "
+        "model may be behind the best other, and limits to what smaller budgets may cost."
+    )
+    caption = "A goal is reached where mean + 1 standard error reaches it. Bold: missed."
+    blocks: list[Block] = [Text(text), Table(caption, columns, rows), Points(budgets)]
     if content["protocol"]["rehearsal"]:
         blocks.insert(
             0, Text("A rehearsal: fewer runs than declared (--runs), so nothing here is to be relied on.")
         )
-    return Section("What was asked for", blocks)
+    return Section("The project's goals, and what is reached", blocks)
 
 
 def _against(content: Content, drawn: Drawn) -> Section:
-    rows = [
-        [
-            row["dataset"],
-            rate(row),
-            ahead(row),
-            signed(row["mean"]),
-            interval(row),
-            f"{row['runs']}",
-            Cell("yes" if row["holds"] else "NO", best=not row["holds"]),
-        ]
-        for row in content["against_best"]
-    ]
-    names = ("dataset", "label rate", "best other", "difference", "95 % interval", "runs", "within")
-    columns = [Column(name, number=name not in ("dataset", "best other")) for name in names]
+    rows = [(row, _reached(row)) for row in content["against_best"]]
     blocks: list[Block] = [
         Text(
             "The best other is chosen in hindsight, on each dataset and label rate, among the eight tuned "
@@ -126,10 +117,10 @@ def _against(content: Content, drawn: Drawn) -> Section:
             [_svg(drawn, "against-best", "paired differences to the best other, with intervals")],
             "Difference to the best other on the same streams, with its 95 % interval (Student's t over "
             "runs; cut where it leaves the figure). Right of zero the default model is ahead. Dotted: the "
-            "limit asked for; dashed, where it appears: the wider one that holds on some datasets against "
-            "the paper's methods. Red crosses are below their limit.",
+            "goal's limit; dashed, where it appears: the wider one that holds on some datasets against "
+            "the paper's methods. Red crosses: goal missed.",
         ),
-        Table("The same as numbers. Bold: not within the limit.", columns, rows),
+        _differences("The same as numbers. Bold: goal missed.", rows, other="best other", last="reached"),
     ]
     return Section("Against the best other", blocks)
 
@@ -160,27 +151,14 @@ def _accuracy(content: Content, drawn: Drawn) -> Section:
         drawn,
         [f"rates-{name}" for name in datasets],
         "accuracy by label rate",
-        "Accuracy by label rate on {}. Short black lines: what was asked for. River's learners "
+        "Accuracy by label rate on {}. Short black lines: goals. River's learners "
         "and the refits are means over fewer runs. Look at the left: few labels.",
     )
     return Section("Accuracy by label rate", [*pairs, Table(caption, columns, rows)])
 
 
 def _losses(content: Content) -> Section:
-    rows = [
-        [
-            row["dataset"],
-            rate(row),
-            ahead(row),
-            signed(row["mean"]),
-            interval(row),
-            f"{row['runs']}",
-            Cell("yes" if row["clear"] else "", best=row["clear"]),
-        ]
-        for row in content["losses"]
-    ]
-    names = ("dataset", "label rate", "who is ahead", "difference", "95 % interval", "runs", "clear")
-    columns = [Column(name, number=name not in ("dataset", "who is ahead")) for name in names]
+    rows = [(row, Cell("yes" if row["clear"] else "", best=row["clear"])) for row in content["losses"]]
     compared = len(content["differences"])
     return Section(
         "Where it loses",
@@ -189,10 +167,27 @@ def _losses(content: Content) -> Section:
                 f"Every place where another is ahead on the mean of the runs that both have: {len(rows)} of "
                 f"{compared} comparisons. Clear: the 95 % interval, over three runs or more, excludes zero."
             ),
-            Table("The largest distance first.", columns, rows),
+            _differences("The largest distance first.", rows, other="who is ahead", last="clear"),
             _all_differences(content),
         ],
     )
+
+
+def _differences(
+    caption: str, rows: Sequence[tuple[Mapping[str, Any], Cell]], *, other: str, last: str
+) -> Table:
+    """Return a table of paired differences, each with a last cell of its own."""
+    names = ("dataset", "label rate", other, "difference", "95 % interval", "runs", last)
+    columns = [Column(name, number=name not in ("dataset", other)) for name in names]
+    cells = [
+        [row["dataset"], rate(row), ahead(row), signed(row["mean"]), interval(row), f"{row['runs']}", mark]
+        for row, mark in rows
+    ]
+    return Table(caption, columns, cells)
+
+
+def _reached(row: Mapping[str, Any]) -> Cell:
+    return Cell("yes" if row["holds"] else "NO", best=not row["holds"])
 
 
 def _all_differences(content: Content) -> Table:
@@ -331,7 +326,7 @@ def _protocol(content: Content) -> Section:
         f"{FESL}: logistic regression by stochastic gradient in both spaces, features scaled online, a ridge "
         "map from the overlap, a hedge. Step and constant feature are the best of 21 settings for each "
         f"dataset at a label rate of .3, on seeds 100 to 109. {FESL_BY_RATE}: the same chosen for each label "
-        "rate apart, more than any other is given; it is shown, but not part of what was asked for.",
+        "rate apart, more than any other is given; it is shown, but not part of the goals.",
         "River's learners start at the swap and see only the new features; what they say before their first "
         "label counts as +1, as with the paper's methods. Forest: ARF.",
         f"{CEILING.capitalize()}: logistic regression, RBF-SVM, random forest and kNN of scikit-learn, the "

@@ -60,6 +60,8 @@ class Frame:
         floor_y = self.height - BOTTOM
         self.line(self.left, floor_y, WIDTH - RIGHT, floor_y, INK)
         for tick in ticks(*self.x, 5):
+            if abs(tick - round(tick)) > 1e-9:
+                continue  # there is no half row
             place = self.at_x(tick)
             self.line(place, floor_y, place, floor_y + 4, INK)
             anchor = "end" if place > WIDTH - RIGHT - 12 else "middle"
@@ -89,7 +91,10 @@ def lines(
     marks: Sequence[int] = (),
     level: tuple[str, float] | None = None,
 ) -> str:
-    """Draw curves over rows, a legend above them, dotted marks down, and one level across."""
+    """Draw curves over rows, a legend above them, dotted marks down, and one level across.
+
+    A point with gaps on both sides is a dot; of dots in one place the later is the smaller.
+    """
     legend = [*curves, *([level[0]] if level else [])]
     frame = Frame(250, (0.0, float(rows)), y)
     places, frame.top = _legend_places(legend)
@@ -106,9 +111,15 @@ def lines(
         colour, dash = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
         style = f" stroke-width='2' stroke-dasharray='{dash}'" if dash else " stroke-width='2'"
         for piece in _pieces(curve, rows):
-            path = " ".join(
-                f"{frame.at_x(a):.1f},{frame.at_y(min(max(b, y[0]), y[1])):.1f}" for a, b in piece
-            )
+            points = [(frame.at_x(a), frame.at_y(min(max(b, y[0]), y[1]))) for a, b in piece]
+            if len(points) == 1:
+                ((across, down),) = points
+                radius = max(2.0, 5.0 - 1.5 * number)
+                frame.parts.append(
+                    f"<circle cx='{across:.1f}' cy='{down:.1f}' r='{radius:g}' fill='{colour}'/>"
+                )
+                continue
+            path = " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
             frame.parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}'{style}/>")
         _legend_entry(frame, places[number], name, colour, style)
     frame.across("row")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Self
 
 from sf2el.report.page import Block, Column, Facts, Figure, Page, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
@@ -12,7 +13,26 @@ from sf2el.running.history import History, Point
 
 MOST_MARKS = 12
 MOST_CURVES = 6
-CHANGES = ("overlap", "swap")
+CHANGES = ("overlap", "return", "swap")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The rows at which figures have a dotted line, and what a caption says of them."""
+
+    rows: Sequence[int]
+    caption: str
+
+    @classmethod
+    def of(cls, summary: dict[str, Any]) -> Self:
+        """Return the first changes of the features."""
+        rows = sorted({event["row"] for event in summary["events"] if event["text"].startswith(CHANGES)})
+        told = "features began to overlap, or were swapped"
+        if len(rows) > MOST_MARKS:
+            told = f"the first {MOST_MARKS} rows at which {told}"
+        elif summary["events_total"] > len(summary["events"]):
+            told += ", as far as it is among the events shown"
+        return cls(rows[:MOST_MARKS], f"Dotted lines: {told}." if rows else "")
 
 
 def run_page(
@@ -38,7 +58,7 @@ def run_page(
         For the footer.
     """
     rows = summary["rows"]
-    marks = [event["row"] for event in summary["events"] if event["text"].startswith(CHANGES)][:MOST_MARKS]
+    marks = Marks.of(summary)
     sections = [
         _features(summary, history),
         _quality(summary, marks),
@@ -47,20 +67,9 @@ def run_page(
         _memory(summary, history.points, budget, marks),
         _events(summary),
     ]
-    share = summary["labelled"] / rows
-    regression = summary["settings"]["regression"]
-    told = "numbers" if regression else "labels"
-    lead = f"""{rows:,} rows with {len(history.presence)} features were predicted one by one and then learned.
-        {share:.0%} of them came with the {"number to predict" if regression else "right label"}; the scores
-        below compare each prediction with what the model was told only afterwards."""
-    if not summary["labelled"]:
-        lead = f"{rows:,} rows were predicted one by one; none of them came with {told}."
-    if summary["empty_rows"]:
-        lead += f""" {summary["empty_rows"]:,} rows had no observed feature: they have no prediction, which
-            counts as an error where their label is known, and nothing was learned from them."""
     return Page(
         f"{PurePath(summary['data']).name}: a run",
-        lead,
+        _lead(summary, len(history.presence)),
         [section for section in sections if section is not None],
         [
             f"sf2el {version}, {backend} backend; {seconds:.1f} s for the rows. Rows are counted from 0.",
@@ -69,6 +78,27 @@ def run_page(
         ],
         _facts(summary, budget),
     )
+
+
+def _lead(summary: dict[str, Any], features: int) -> str:
+    rows, labelled, empty = summary["rows"], summary["labelled"], summary["empty_rows"]
+    regression = summary["settings"]["regression"]
+    of = f"{_count(rows, 'row')} with {_count(features, 'feature')}"
+    predicted = "was predicted" if rows == 1 else "were predicted one by one"
+    share = "It" if rows == 1 else f"{labelled / rows:.0%} of them"
+    lead = f"""{of} {predicted} and then learned. {share} came with the
+        {"number to predict" if regression else "right label"}; the scores below compare each prediction with
+        what the model was told only afterwards."""
+    if not labelled:
+        told = "number" if regression else "label"
+        none = f"it came without a {told}" if rows == 1 else f"none of them came with {told}s"
+        lead = f"{_count(rows, 'row')} {predicted}; {none}."
+    if empty:
+        they, their, them = ("it has", "its", "it") if empty == 1 else ("they have", "their", "them")
+        counts = f"counts as an error where {their} label is known"
+        lead += f""" {_count(empty, "row")} had no observed feature: {they} no prediction, which
+            {"is left out of the scores" if regression else counts}, and nothing was learned from {them}."""
+    return lead
 
 
 def _facts(summary: dict[str, Any], budget: int | None) -> Facts:
@@ -105,7 +135,7 @@ def _features(summary: dict[str, Any], history: History) -> Section:
     return Section("Which features came when", [Text(text), Figure([drawn], caption)])
 
 
-def _quality(summary: dict[str, Any], marks: Sequence[int]) -> Section | None:
+def _quality(summary: dict[str, Any], marks: Marks) -> Section | None:
     windows = summary["windows"]
     if not windows:
         return None
@@ -120,21 +150,26 @@ def _quality(summary: dict[str, Any], marks: Sequence[int]) -> Section | None:
         for name in names
     }
     values = [value for curve in curves.values() for _, value in curve]
+    if not values:
+        return None
     low, high = (0.0, _top(values)) if regression else (max(0.0, 0.9 * min(values) - 0.05), 1.0)
     level = None
     if not regression and summary["largest_class"]:
         level = ("commonest label", summary["largest_class"])
         low = min(low, max(0.0, summary["largest_class"] - 0.05))
-    caption = f"""{_capital(" and ".join(curves))} over consecutive stretches of the run, each with at least
-        {min(part["scored"] for part in windows)} labelled rows; every row was predicted before it was
-        learned. {_dotted(marks)}"""
+    fewest = _count(min(part["scored"] for part in windows), "labelled row")
+    over = f"consecutive stretches of the run, each with at least {fewest}"
+    if len(windows) == 1:
+        over = f"the whole run, which has {fewest}"
+    caption = f"""{_capital(" and ".join(curves))} over {over}; every row was predicted before it was learned.
+        {marks.caption}"""
     drawn = lines(
         curves,
         rows=summary["rows"],
         y=(low, high),
         show=_number if regression else _percent,
         description=f"{' and '.join(curves)} along the run",
-        marks=marks,
+        marks=marks.rows,
         level=level,
     )
     return Section("How well it went", [Figure([drawn], caption), _metrics(summary)])
@@ -143,52 +178,55 @@ def _quality(summary: dict[str, Any], marks: Sequence[int]) -> Section | None:
 def _metrics(summary: dict[str, Any]) -> Table:
     known = {name: value for name, value in summary["metrics"].items() if value is not None}
     shown = [[name.replace("_", " "), f"{value:.4f}"] for name, value in known.items()]
-    caption = f"Over all {summary['labelled']:,} labelled rows."
+    unpredicted = summary["settings"]["regression"] and summary["empty_rows"]
+    but = " but those without a prediction" if unpredicted else ""
+    every = "the labelled row" if summary["labelled"] == 1 else f"all {summary['labelled']:,} labelled rows"
+    caption = f"Over {every}{but}."
     if "auc" in known:
         caption += " The area under the ROC curve (auc) is over 2000 bins of the predicted probability."
     return Table(caption, [Column("metric", number=False), Column("value")], shown)
 
 
-def _followed(points: Sequence[Point], rows: int, marks: Sequence[int]) -> Section | None:
+def _followed(points: Sequence[Point], rows: int, marks: Marks) -> Section | None:
     curves = _curves(points, "weights")
     if not points or len(curves) < 2:
         return None
     caption = f"""Weight of the learners of the current features and of those on recovered ones: the
-        prediction follows whoever has done better. {_dotted(marks)}"""
+        prediction follows whoever has done better. {marks.caption}"""
     drawn = lines(
         curves,
         rows=rows,
         y=(0.0, 1.0),
         show=lambda value: f"{value:.1f}",
         description="weights of the learners along the run",
-        marks=marks,
+        marks=marks.rows,
     )
     return Section("Who is followed", [Figure([drawn], caption)])
 
 
-def _risk(points: Sequence[Point], rows: int, marks: Sequence[int]) -> Section | None:
+def _risk(points: Sequence[Point], rows: int, marks: Marks) -> Section | None:
     curves = _curves(points, "risk")
     values = sorted(value for curve in curves.values() for _, value in curve)
     if not values:
         return None
     usual = values[int(0.98 * (len(values) - 1))]
     more = len({name for point in points for name in point.risk}) - len(curves)
-    omitted = f" {more} more are left out." if more > 0 else ""
+    omitted = f" {more} more {'is' if more == 1 else 'are'} left out." if more > 0 else ""
     caption = f"""Average risk of each learner in the feature space of the time: what learning tries to make
-        small. The largest values of the first rows may leave the frame.{omitted} {_dotted(marks)}"""
+        small. The largest values of the first rows may leave the frame.{omitted} {marks.caption}"""
     drawn = lines(
         curves,
         rows=rows,
         y=(min(0.0, values[0]), _top([usual])),
         show=_number,
         description="average risk of each learner along the run",
-        marks=marks,
+        marks=marks.rows,
     )
     return Section("Risk", [Figure([drawn], caption)])
 
 
 def _memory(
-    summary: dict[str, Any], points: Sequence[Point], budget: int | None, marks: Sequence[int]
+    summary: dict[str, Any], points: Sequence[Point], budget: int | None, marks: Marks
 ) -> Section | None:
     if not points:
         return None
@@ -197,7 +235,7 @@ def _memory(
     if budget is not None:
         held = f"{'never above' if summary['most_bytes'] <= budget else 'ABOVE'} the budget of {budget:,}"
     caption = f"""Bytes of everything the model keeps: at most {summary["most_bytes"]:,}, {held}.
-        {_dotted(marks)}"""
+        {marks.caption}"""
     top = max([value for _, value in curve] + ([budget / 1024] if budget else []))
     drawn = lines(
         {"used": curve},
@@ -205,19 +243,20 @@ def _memory(
         y=(0.0, 1.08 * top),
         show=lambda value: f"{value:g} KiB",
         description="bytes used along the run",
-        marks=marks,
+        marks=marks.rows,
         level=("budget", budget / 1024) if budget else None,
     )
     return Section("Memory", [Figure([drawn], caption)])
 
 
 def _events(summary: dict[str, Any]) -> Section | None:
-    events = summary["events"]
+    events = sorted(summary["events"], key=lambda event: int(event["row"]))
     if not events:
         return None
     left_out = summary["events_total"] - len(events)
     caption = f"What happened to the features and to the memory: {_count(summary['events_total'], 'event')}"
-    caption += f", of which {left_out} between the first and the last are not shown." if left_out else "."
+    are = "is" if left_out == 1 else "are"
+    caption += f", of which {left_out} between the first and the last {are} not shown." if left_out else "."
     body = [[f"{event['row']:,}", event["text"]] for event in events]
     blocks: list[Block] = [Table(caption, [Column("row"), Column("event", number=False)], body)]
     return Section("What happened", blocks)
@@ -230,10 +269,6 @@ def _curves(points: Sequence[Point], what: str) -> dict[str, list[tuple[float, f
             if value == value and (name in curves or len(curves) < MOST_CURVES):
                 curves.setdefault(name, []).append((float(point.rows), value))
     return curves
-
-
-def _dotted(marks: Sequence[int]) -> str:
-    return "Dotted lines: features began to overlap, or were swapped." if marks else ""
 
 
 def _shown(settings: dict[str, Any]) -> str:

@@ -37,6 +37,8 @@ class Checkpoint:
         The sums of everything that the summary and the report show.
     model
         The model's bytes.
+    digest
+        Checksum of the rows done; None where an older version wrote the checkpoint.
     """
 
     row: int
@@ -45,6 +47,7 @@ class Checkpoint:
     settings: dict[str, Any]
     tallies: dict[str, Any]
     model: bytes
+    digest: int | None = None
 
     def write(self, path: Path) -> None:
         """Write the checkpoint as a safetensors file, whole or not at all."""
@@ -57,6 +60,7 @@ class Checkpoint:
             "written": self.written,
             "settings": self.settings,
             "tallies": self.tallies,
+            "digest": self.digest,
         }
         text = json.dumps(content, separators=(",", ":"))
         tensors = {"model": np.frombuffer(self.model, dtype=np.uint8)}
@@ -64,11 +68,14 @@ class Checkpoint:
 
     def check(self, settings: dict[str, Any]) -> None:
         """Refuse settings that differ from those of the run."""
-        for name, value in settings.items():
-            if self.settings.get(name) != value:
+        told = {"paper": False} | self.settings
+        if told.get("buffer") is not None:
+            told |= {"paper": True, "budget": None}  # older versions told a budget that did not count
+        for name in sorted(settings, key=lambda name: name != "buffer"):  # which decides what a budget is
+            if told.get(name) != settings[name]:
                 option = {"buffer": "--paper and --buffer"}.get(name, "--" + name.replace("_", "-"))
                 raise ValueError(
-                    f"The checkpoint was made with {option} {self.settings.get(name)!r}, not {value!r}; "
+                    f"The checkpoint was made with {option} {told.get(name)!r}, not {settings[name]!r}; "
                     "resume with the settings it was made with."
                 )
 
@@ -85,7 +92,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if content["format"] != FORMAT:
             raise ValueError(f"it has format {content['format']!r}, and this version reads {FORMAT}")
         place = Place(**content["place"])
-        for count in (content["row"], content["written"], place.row, place.line, place.offset):
+        digest = content.get("digest")
+        counts = (content["row"], content["written"], place.row, place.line, place.offset)
+        for count in counts if digest is None else (*counts, digest):
             if not isinstance(count, int) or count < 0:
                 raise ValueError("it is damaged")
         try:
@@ -99,6 +108,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             dict(content["settings"]),
             dict(content["tallies"]),
             model,
+            digest,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.running.checkpoint import Checkpoint, damage_told
+from sf2el.running.digest import Digest
 from sf2el.running.predictions import PredictionsFile
 from sf2el.running.settings import RunSettings
 from sf2el.running.tallies import Tallies
-from sf2el.sources import Block, Place, Source
+from sf2el.sources import Block, DataError, Place, Source
 
 Advance = Callable[[int], None]
 
@@ -57,13 +59,21 @@ class Run:
         """Rows whose labels arrive later, with these labels."""
         self.recent: deque[int] = deque(maxlen=RECENT)
         """The data's rows that the model was given last: where its events were."""
+        self.digest: Digest | None = Digest()
+        """Checksum of the rows done, but for the last of the block at hand; None where it is not known."""
+        self.wanted: int | None = None
+        """What it must be before the first row."""
+        self.block: tuple[Block, int] | None = None
+        """The block at hand, and its first row."""
         if checkpoint is None:
             self.model = settings.new_model()
             self.tallies = Tallies(regression=settings.regression)
             self.file = PredictionsFile(predictions)
         else:
             checkpoint.check(settings.to_dict())
-            self.place = checkpoint.place
+            self.wanted = checkpoint.digest
+            if checkpoint.digest is None:  # of an older version, which compared the bytes before the place
+                self.place, self.digest = checkpoint.place, None
             state = checkpoint.tallies
             with damage_told("The checkpoint cannot be resumed"):
                 self.model = settings.read_model(checkpoint.model)
@@ -80,7 +90,10 @@ class Run:
         save: Path | None = None,
         advance: Advance,
     ) -> None:
-        """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows."""
+        """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows.
+
+        ``advance`` is told the rows done before the first row and after every block.
+        """
         due = self.tallies.rows
         blocks = self._rest()
         try:
@@ -89,7 +102,9 @@ class Run:
             self._begin()
             if save is not None:
                 self.checkpoint().write(save)
+            advance(self.tallies.rows)
             for block in chain(head, blocks):
+                self.block = block, self.tallies.rows
                 start = 0
                 while start < len(block.labels):
                     if limit is not None and self.tallies.rows >= limit:
@@ -100,6 +115,7 @@ class Run:
                     if save is not None and every is not None and self.tallies.rows - due >= every:
                         due = self.tallies.rows
                         self.checkpoint().write(save)
+                self._digested()
                 advance(self.tallies.rows)
         finally:
             self.file.flush()
@@ -126,19 +142,48 @@ class Run:
             self.tallies.state()
             | {"waiting": [[row, label] for row, label in self.waiting], "recent": list(self.recent)},
             self.model.to_bytes(),
+            self._digested(),
         )
 
+    def _digested(self) -> int | None:
+        """Return the checksum of the rows done, None where it is not known."""
+        if self.digest is None:
+            return None
+        if self.block is not None:
+            self.digest.add(*self.block, self.tallies.rows)
+        return self.digest.total
+
     def _rest(self) -> Iterator[Block]:
-        """Yield the blocks that are left, the first one without the rows that are done."""
+        """Yield the blocks that are left, the first one without the rows that are done.
+
+        DataError if the rows before are not those that were done, or not as many.
+        """
+        done, seen = self.tallies.rows, 0
         for block in self.source.blocks(self.place):
             self.place = block.place
-            skip = self.tallies.rows - block.first
-            if skip >= len(block.labels):
+            seen = block.first + len(block.labels)
+            if block.first < done and self.digest is not None:
+                self.digest.add(block, block.first, min(seen, done))
+            if seen < done:
                 continue
-            if skip:
+            if block.first <= done:
+                self._check_before()
+            if seen == done:
+                continue
+            if block.first < done:
                 # The place stays the block's: reading can go on only there.
+                skip = done - block.first
                 block = replace(block, rows=block.rows[skip:], labels=block.labels[skip:])
             yield block
+        if seen < done:
+            raise DataError(
+                f"{self.source.name} ends before the row {done} that the checkpoint was made at; resume with "
+                "the same data."
+            )
+
+    def _check_before(self) -> None:
+        if self.digest is not None and self.wanted is not None and self.digest.total != self.wanted:
+            raise DataError(f"{self.source.name} is not what was read before; resume with the same data.")
 
     def _end(self, start: int, length: int, limit: int | None) -> int:
         """Return where the next piece ends: no point of the history and no late label inside it."""
@@ -160,13 +205,9 @@ class Run:
         there: npt.NDArray[np.bool_] = np.asarray(observed.any(axis=1))
         tallies = self.tallies
         first = tallies.rows
-        try:
+        with self._told(f"rows {first} to {first + len(rows) - 1}"):
             kept_labels = labels if there.all() else [labels[place] for place in np.flatnonzero(there)]
             said = self._said(rows[there], block.names, kept_labels)
-        except ValueError as error:
-            raise ValueError(
-                f"{self.source.name}, rows {first} to {first + len(rows) - 1}: {error}"
-            ) from error
         predictions, probabilities, spaces, followed = _spread(said, there, max(0, tallies.spaces - 1))
         self.file.add(first, predictions, probabilities.tolist(), spaces, followed)
         tallies.empty += int(len(there) - there.sum())
@@ -175,7 +216,7 @@ class Run:
         history.observe(block.names, observed.sum(axis=0), len(rows))
         tallies.add(labels, predictions, probabilities, spaces)
         if self.settings.delay:
-            self._late(block.names, rows, labels)
+            self._late(block.names, rows, labels, first)
         self.recent.extend((first + np.flatnonzero(there)).tolist())
         if history.rows % history.stride == 0:
             # Only at such rows, never where a block happens to end: a small model remembers few events, and
@@ -194,15 +235,26 @@ class Run:
         y = None if self.settings.delay else labels
         return self.model.run_many(np.ascontiguousarray(rows), y, features=names)
 
-    def _late(self, names: tuple[str, ...], rows: npt.NDArray[np.float64], labels: list[Any]) -> None:
+    @contextmanager
+    def _told(self, where: str) -> Iterator[None]:
+        """Let an error of the model say which of the data's rows it is about."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(f"{self.source.name}, {where}: {error}") from error
+
+    def _late(
+        self, names: tuple[str, ...], rows: npt.NDArray[np.float64], labels: list[Any], first: int
+    ) -> None:
         """Learn the labels that have arrived, of rows that were learned without."""
-        for values, label in zip(rows.tolist(), labels, strict=True):
+        for number, (values, label) in enumerate(zip(rows.tolist(), labels, strict=True), start=first):
             x = {} if label is None else {n: v for n, v in zip(names, values, strict=True) if v == v}
             self.waiting.append((x, label if x else None))
             if len(self.waiting) > self.settings.delay:
                 row, late = self.waiting.popleft()
                 if late is not None:
-                    self.model.learn_one(row, late, late=True)
+                    with self._told(f"row {number - self.settings.delay}"):
+                        self.model.learn_one(row, late, late=True)
 
 
 def _spread(
@@ -216,8 +268,9 @@ def _spread(
     predictions: list[Any] = [None] * len(there)
     probabilities = np.full(len(there), np.nan)
     spaces, followed = [space] * len(there), [""] * len(there)
+    plain = [] if said is None else said.prediction.tolist()
     for place, index in enumerate(np.flatnonzero(there).tolist()):
-        predictions[index] = said.prediction[place]
+        predictions[index] = plain[place]
         probabilities[index] = said.probability[place]
         spaces[index] = space = int(said.space[place])
         followed[index] = said.roles[said.followed[place]]

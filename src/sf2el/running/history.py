@@ -12,7 +12,7 @@ import numpy.typing as npt
 STRIDE = 128
 """Rows between two points, at first: it doubles whenever there are too many points."""
 MOST_POINTS = 128
-MOST_FEATURES = 500
+MOST_FEATURES = 10_000
 MOST_EVENTS = 200
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class Happening:
 class History:
     """Points along a run and, between them, how often each feature was observed.
 
-    Memory O(points x features), at most 128 x 500, however long the run is.
+    Memory O(points x features), at most 128 x 10,000 (10 MB), however long the run is.
 
     Examples
     --------

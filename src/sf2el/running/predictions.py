@@ -65,7 +65,7 @@ class PredictionsFile:
 
     def _show(self, value: Any) -> str:
         if isinstance(value, float):
-            return repr(value)
+            return repr(float(value))  # NumPy's own would name its type
         if value not in self._quoted:
             out = io.StringIO()
             csv.writer(out, lineterminator="").writerow([value])

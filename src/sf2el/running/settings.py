@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from sf2el.sources.labels import number_in
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
@@ -15,11 +17,13 @@ class RunSettings:
     label
         The label's column.
     budget, seed
-        Of the model.
+        Of the model; there is no budget where ``buffer`` is given.
     regression
         Whether numbers are predicted, not classes.
     buffer
-        Rows that each learner of the paper's algorithm keeps; None takes the default model.
+        Rows that each learner of the paper's algorithm keeps, in place of a budget.
+    paper
+        Whether the paper's algorithm is run, not the default; with ``buffer`` it always is.
     classes
         The labels, where they are known beforehand.
     class_weight
@@ -40,18 +44,19 @@ class RunSettings:
     seed: int = 0
     regression: bool = False
     buffer: int | None = None
+    paper: bool = False
     classes: tuple[str, ...] | None = None
     class_weight: Literal["balanced"] | None = None
     delay: int = 0
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.regression and (self.classes or self.class_weight or self.buffer is not None):
+        if self.buffer is not None:
+            object.__setattr__(self, "paper", True)
+        if self.regression and (self.classes or self.class_weight or self.paper):
             raise ValueError(
                 "--regression predicts numbers: leave out --classes, --class-weight and --paper."
             )
-        if self.buffer is not None and self.class_weight:
-            raise ValueError("--paper is the published algorithm, which knows no --class-weight.")
 
     @property
     def kind(self) -> str | None:
@@ -64,7 +69,7 @@ class RunSettings:
         """Return the classes as the labels that the data will have."""
         if self.classes is None:
             return None
-        return [int(float(name)) if self.kind == "whole" else name for name in self.classes]
+        return [int(number_in(name)) if self.kind == "whole" else name for name in self.classes]
 
     def new_model(self) -> Any:
         """Return a model that has seen nothing."""
@@ -74,10 +79,15 @@ class RunSettings:
             from sf2el import SF2ELRegressor
 
             return SF2ELRegressor(budget=self.budget, seed=self.seed)
-        if self.buffer is not None:
+        if self.paper:
             # The data come as they are, so that features are scaled online.
             return SF2EL.paper(
-                buffer_size=self.buffer, seed=self.seed, classes=self.known_classes(), scaled=True
+                buffer_size=self.buffer,
+                budget=self.budget if self.buffer is None else None,
+                seed=self.seed,
+                classes=self.known_classes(),
+                class_weight=self.class_weight,
+                scaled=True,
             )
         return SF2EL(
             budget=self.budget,
@@ -92,11 +102,10 @@ class RunSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        found = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        return found if self.buffer is None else found | {"budget": None}
 
 
 def _is_whole(text: str) -> bool:
-    try:
-        return float(text).is_integer() and "_" not in text
-    except (ValueError, OverflowError):
-        return False
+    number = number_in(text)
+    return isinstance(number, int) or number.is_integer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -39,6 +40,8 @@ class Place:
         What the labels so far were: ``"text"``, ``"whole"``, ``"number"``, or None before the first.
     tail
         Fingerprint of the bytes just before it: other data are refused.
+    met
+        Whether the label's key was there so far, be it without a label (of JSON lines only).
     """
 
     row: int = 0
@@ -46,6 +49,7 @@ class Place:
     offset: int = 0
     kind: str | None = None
     tail: str = ""
+    met: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,15 @@ def shorten(text: str, most: int = 40) -> str:
     "'xxxxxxxx...'"
     """
     return repr(text if len(text) <= most else text[:most] + "...")
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Return whether a text is a number whose decimals follow a comma.
+
+    >>> has_decimal_comma("-1.288,5"), has_decimal_comma("1,2,3"), has_decimal_comma("one, two")
+    (True, False, False)
+    """
+    return re.fullmatch(r"[+-]?[\d.]*,\d+([eE][+-]?\d+)?", text.strip(), re.ASCII) is not None
 
 
 def listed(names: tuple[str, ...], most: int = 20) -> str:

@@ -93,7 +93,7 @@ class Chunks:
         """Refuse a line that has not ended by now."""
         if len(data) > MOST:
             unclosed = self.quoted and b'"' in data
-            what = "a double quote is not closed" if unclosed else "the line does not end"
+            what = "a double quote is not closed" if unclosed else "the line does not end with LF or CR LF"
             raise DataError(f"{self.name}, line {self.line}: {what} within {MOST >> 20} MiB; mend it.")
 
     def _more(self) -> bytes | None:

@@ -9,7 +9,7 @@ from math import isinf, nan
 
 import numpy as np
 
-from sf2el.sources.block import LARGEST, MISSING, DataError, Floats, shorten
+from sf2el.sources.block import LARGEST, MISSING, DataError, Floats, has_decimal_comma, shorten
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,13 @@ def _value(cell: str, layout: Layout, place: int, line: int) -> float:
     try:
         value = float("not" if "_" in stripped else stripped)
     except ValueError:
+        advice = (
+            "write numbers with a decimal point, not a comma"
+            if has_decimal_comma(cell)
+            else "leave the cell empty where nothing was observed"
+        )
         raise DataError(
-            f"{where}: {shorten(cell)} is not a number; leave the cell empty where nothing was observed, "
+            f"{where}: {shorten(cell)} is not a number; {advice}, "
             f"or leave the column out with --ignore {column}."
         ) from None
     if isinf(value) or abs(value) > LARGEST:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
@@ -12,6 +13,9 @@ from sf2el.sources.chunks import Chunks
 from sf2el.sources.csv_exact import Cells, Layout, decode, read_exactly
 from sf2el.sources.csv_fast import read_by_splitting
 from sf2el.sources.labels import BadLabel, LabelReader
+
+DELIMITERS = ",;\t|"
+QUOTED = re.compile('"[^"]*"')
 
 
 class CsvSource:
@@ -90,12 +94,12 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     >>> layout_of(b"x;y;z\\n", "a.csv", "z", ["x"])
     Layout(name='a.csv', columns=('x', 'y', 'z'), label=2, features=(1,), delimiter=';')
     """
-    if header.startswith(b"\x1f\x8b"):
-        raise DataError(f"{name} is compressed; unpack it, or pipe it: zcat {name} | sf2el run - ...")
     text = decode(header, name, 1).removeprefix("\ufeff").rstrip("\r\n")
     if not text.strip():
         raise DataError(f"{name} is empty; it needs a header line and rows.")
-    delimiter = next((mark for mark in ",;\t|" if mark in text), ",")
+    delimiter = delimiter_of(text, name)
+    if "\r" in QUOTED.sub("", text):
+        raise DataError(f"{name}: its lines end with CR alone; save it with LF or CR LF line ends.")
     try:
         cells = next(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error as wrong:
@@ -122,6 +126,18 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     if not features:
         raise DataError(f"{name} has no column beside the label and those left out; it needs a feature.")
     return Layout(name, columns, columns.index(label), features, delimiter)
+
+
+def delimiter_of(header: str, name: str) -> str:
+    """Return what separates the cells: a tab in a .tsv file, else the mark that is most often outside quotes.
+
+    >>> delimiter_of('"temp, C";hum;state', "a.csv"), delimiter_of("temp, C\\tstate", "a.tsv")
+    (';', '\\t')
+    """
+    outside = QUOTED.sub("", header)
+    if name.lower().endswith(".tsv") and "\t" in outside:
+        return "\t"
+    return max(DELIMITERS, key=outside.count)
 
 
 def _is_number(text: str) -> bool:

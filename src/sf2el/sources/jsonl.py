@@ -72,6 +72,7 @@ class JsonlSource:
         self._label, self._ignore, self._labels = label, frozenset(ignore), labels
         self._chunks = Chunks(file, name, quoted=False)
         self._keys: dict[str, None] = {}
+        self._met = False
 
     def close(self) -> None:
         """Close the file."""
@@ -83,9 +84,14 @@ class JsonlSource:
         row = chunks.resume(start)
         if start is not None:
             self._labels.kind = start.kind
+            # A place of an older version does not tell.
+            self._met = start.met or (row > 0 and start.kind is not None)
         for found in (part for piece in chunks for part in self._narrow(*piece)):
-            place = Place(row, found.line, found.offset, self._labels.kind, fingerprint(found.tail))
+            place = Place(
+                row, found.line, found.offset, self._labels.kind, fingerprint(found.tail), self._met
+            )
             objects, lines, error = found.objects, found.lines, found.error
+            self._met = self._met or any(self._label in keys for keys in objects)
             self.done = chunks.offset
             labels: list[Label | None] = []
             try:
@@ -103,7 +109,7 @@ class JsonlSource:
                 raise error
         if not row:
             raise DataError(f"{self.name} is empty; it needs one JSON object a line.")
-        if self._labels.kind is None:
+        if not self._met:
             keys = listed(tuple(self._keys))
             raise DataError(f"{self.name}: no row has a label {self._label!r}; the keys are {keys}.")
 
@@ -132,7 +138,11 @@ class JsonlSource:
             try:
                 found = DECODER.decode(decode(raw, self.name, at).removeprefix("\ufeff"))
             except json.JSONDecodeError as error:
-                reason = f"this is not JSON ({error.msg.lower()} at character {error.pos + 1})"
+                what = error.msg.lower().removesuffix(" at")
+                if b"\r" in raw.strip():
+                    what = "its lines end with CR alone; save it with LF or CR LF line ends"
+                    return objects, lines, DataError(f"{self.name}: {what}.")
+                reason = f"this is not JSON ({what} at character {error.pos + 1})"
                 return objects, lines, DataError(f"{self.name}, line {at}: {reason}; mend the line.")
             except RepeatedKey as error:
                 reason = f"the key {shorten(str(error))} is there twice; leave one out"
@@ -141,6 +151,9 @@ class JsonlSource:
                 return objects, lines, DataError(f"{self.name}, line {at}: this is nested too deeply.")
             except DataError as error:
                 return objects, lines, error
+            except (ValueError, OverflowError):  # Python reads no whole number of thousands of digits
+                reason = "a number has too many digits to be read; shorten it"
+                return objects, lines, DataError(f"{self.name}, line {at}: {reason}.")
             if not isinstance(found, dict):
                 what = "an array" if isinstance(found, list) else "a bare value"
                 reason = f'this is {what}; every line must be an object such as {{"a": 1.5, "label": 1}}'

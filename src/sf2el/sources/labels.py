@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite, nan
+from decimal import Decimal
+from math import inf, nan
 
-from sf2el.sources.block import LARGEST, MISSING, Label, shorten
+from sf2el.sources.block import LARGEST, MISSING, Label, has_decimal_comma, shorten
 
 MOST_CACHED = 10_000
+MOST_SHOWN = 40
+"""Digits of a number that an error shows."""
 
 
 class BadLabel(ValueError):
@@ -48,7 +51,7 @@ class LabelReader:
                     raise BadLabel(cells.index(cell), str(error)) from None
         return [None if cell is None else self._known[cell] for cell in cells]
 
-    def numbers(self, values: Iterable[float | None]) -> list[Label | None]:
+    def numbers(self, values: Iterable[float | Decimal | None]) -> list[Label | None]:
         """Return the labels of numbers, as Parquet and JSON have them."""
         labels: list[Label | None] = []
         for index, value in enumerate(values):
@@ -56,7 +59,7 @@ class LabelReader:
                 labels.append(None)
                 continue
             try:
-                labels.append(self._number(float(value), repr(value)))
+                labels.append(self._number(_exact(value), str(value)))
             except ValueError as error:
                 raise BadLabel(index, str(error)) from None
         return labels
@@ -64,14 +67,17 @@ class LabelReader:
     def _one(self, cell: str) -> Label | None:
         if cell in MISSING:
             return None
-        number = _number(cell)
+        number = number_in(cell)
         if self.regression:
             if number != number:
-                raise ValueError(f"the label {shorten(cell)} is not a number, which --regression needs")
+                comma = "; write numbers with a decimal point" if has_decimal_comma(cell) else ""
+                raise ValueError(
+                    f"the label {shorten(cell)} is not a number, which --regression needs{comma}"
+                )
             return self._number(number, cell)
         if self.kind == "text":
             return cell
-        if number != number or not isfinite(number):
+        if number != number or _is_infinity(number, cell):
             if self.kind == "whole":
                 raise ValueError(
                     f"the label {shorten(cell)} is text, but the labels before it were whole numbers; "
@@ -81,25 +87,56 @@ class LabelReader:
             return cell
         return self._number(number, cell)
 
-    def _number(self, number: float, cell: str) -> Label:
+    def _number(self, number: int | float, cell: str) -> Label:
+        shown = cell if len(cell) <= MOST_SHOWN else f"{cell[:MOST_SHOWN]}..."
         if self.regression:
             if not abs(number) <= LARGEST:
-                raise ValueError(f"the label {cell} is not within -1e100 to 1e100")
+                raise ValueError(f"the label {shown} is not within -1e100 to 1e100")
             self.kind = "number"
-            return number
+            return float(number)
         if self.kind == "text":
             return cell
-        if not number.is_integer():
+        large = not -(1 << 63) <= number < 1 << 63
+        if _is_infinity(number, cell) or not (large or isinstance(number, int) or number.is_integer()):
             raise ValueError(
-                f"the label {cell} is neither text nor a whole number; predict numbers with --regression"
+                f"the label {shown} is neither text nor a whole number; predict numbers with --regression"
+            )
+        if large:
+            raise ValueError(
+                f"the label {shown} is no whole number of 64 bits; make all labels text, say with a letter "
+                "before each"
             )
         self.kind = "whole"
         return int(number)
 
 
-def _number(cell: str) -> float:
-    """Return the number in a cell, NaN where it is none; 1_000 is none."""
+def number_in(cell: str) -> int | float:
+    """Return the number in a text, NaN where it is none; 1_000 is none.
+
+    Digits alone are an int, however many: as a float, neighbours above 2**53 would be the same.
+
+    >>> number_in("9007199254740993"), number_in("1e3"), number_in("wet")
+    (9007199254740993, 1000.0, nan)
+    """
+    if "_" in cell:
+        return nan
     try:
-        return nan if "_" in cell else float(cell)
+        return int(cell)
+    except ValueError:  # also where there are thousands of digits
+        pass
+    try:
+        return float(cell)
     except ValueError:
         return nan
+
+
+def _exact(value: float | Decimal) -> int | float:
+    """Return a number as an int where it is of a kind that is exact, and whole."""
+    if isinstance(value, (int, Decimal)) and int(value) == value:
+        return int(value)
+    return float(value)
+
+
+def _is_infinity(number: int | float, cell: str) -> bool:
+    """Return whether infinity itself is meant, and not a number that is too large for a float."""
+    return number in (inf, -inf) and not any(map(str.isdigit, cell))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,14 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+PACKED = {
+    b"\x1f\x8b": ("gzip", "zcat"),
+    b"BZh": ("bzip2", "bzcat"),
+    b"\xfd7zXZ\x00": ("xz", "xzcat"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstdcat"),
+}
+"""How compressed data begin, what they are, and the command that unpacks them."""
 
 
 def open_source(
@@ -80,9 +89,10 @@ def open_source(
     try:
         if not hasattr(file, "peek"):
             file = io.BufferedReader(cast(io.RawIOBase, file))
-        first = file.peek(4)[:4]
+        first = file.peek(16)[:16]
         if not first:
             raise DataError(f"{name} is empty; it needs rows.")
+        refuse_packed(first, name)
         chosen = format or SUFFIXES.get(Path(name).suffix.lower()) or sniff(first)
         if chosen != "parquet":
             reader = JsonlSource if chosen == "jsonl" else CsvSource
@@ -94,6 +104,24 @@ def open_source(
         raise
     file.close()
     return ParquetSource(Path(path), label, ignore=ignore, labels=labels)
+
+
+def refuse_packed(first: bytes, name: str) -> None:
+    """Raise DataError where data begin like compressed ones.
+
+    >>> refuse_packed(b"a,b", "rows.csv")
+    >>> refuse_packed(b"\\x1f\\x8b", "standard input")
+    Traceback (most recent call last):
+    ...
+    sf2el.sources.block.DataError: standard input is compressed (gzip); unpack it: zcat FILE | sf2el run - ...
+    """
+    for magic, (what, command) in PACKED.items():
+        if not first.startswith(magic) or (what == "bzip2" and first[4:10] != b"1AY&SY"):
+            continue
+        if Path(name).suffix.lower() in (".xlsx", ".xlsm", ".ods"):
+            raise DataError(f"{name} is a spreadsheet; save it as CSV.")
+        file = "FILE" if name == "standard input" else shlex.quote(name)
+        raise DataError(f"{name} is compressed ({what}); unpack it: {command} {file} | sf2el run - ...")
 
 
 def sniff(first: bytes) -> str:

@@ -57,8 +57,10 @@ class ParquetSource:
             raise DataError(f"{path} has columns but no rows.")
         kind = schema[label]
         self._numbers = kind.is_numeric() or kind == pl.Boolean
+        # Whole numbers stay as they are: as floats, neighbours above 2**53 would be the same label.
+        read_as = pl.Float64 if kind.is_float() else kind if self._numbers else pl.String
         casts: list[Any] = [pl.col(column).cast(pl.Float64) for column in self.columns]
-        casts.append(pl.col(label).cast(pl.Float64 if self._numbers else pl.String))
+        casts.append(pl.col(label).cast(read_as))
         self._frame = self._frame.select(casts)
 
     def close(self) -> None:

@@ -30,6 +30,11 @@ class Bank:
             raise ValueError("A bank needs an expert.")
         if len({expert.dim for expert in experts}) > 1:
             raise ValueError("The experts of a bank share one space: their dim differs.")
+        outputs = {expert.outputs for expert in experts}
+        if task and any((count > 1) != (task == "classes") for count in outputs):
+            raise ValueError("The experts of a bank and its task differ in their outputs.")
+        if len(outputs) > 1:
+            raise ValueError("The experts of a bank differ in their outputs.")
         self._experts = list(experts)
         self.dim: int = experts[0].dim
         ends = np.cumsum([expert.outputs for expert in experts])

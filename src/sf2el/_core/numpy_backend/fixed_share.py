@@ -86,17 +86,9 @@ class FixedShare:
         mixed = self._weights @ (each / each.sum(axis=1, keepdims=True))
         return np.asarray(mixed / mixed.sum())
 
-    def run_binary(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
-        """Mix and update row by row; return probabilities and the weights each was mixed with."""
-        return self._run(self.mix_binary, scores, risks, ())
-
     def run_log_odds(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
         """Mix and update row by row; return log odds and the weights each was mixed with."""
         return self._run(self.mix_log_odds, scores, risks, ())
-
-    def run_mean(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
-        """Mix and update row by row; return means and the weights each was mixed with."""
-        return self._run(self.mix_mean, scores, risks, ())
 
     def run_classes(self, scores: Floats, risks: Floats, classes: int) -> tuple[Floats, Floats]:
         """Mix and update row by row; return probabilities and the weights each was mixed with."""

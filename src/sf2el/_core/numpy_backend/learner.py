@@ -389,9 +389,10 @@ class Learner:
     def set_state(self, state: dict[str, Any]) -> None:
         """Take over what ``state`` returned, of this backend or of the other."""
         self._check_state(state)
-        self._rows = np.array(state["rows"], self._real)
-        self._beta = np.array(state["beta"], self._real)
-        self._weights = np.array(state["weights"], self._real)
+        self._rows, self._beta, self._weights = (
+            np.clip(np.asarray(state[name], np.float64), -self._huge, self._huge).astype(self._real)
+            for name in ("rows", "beta", "weights")
+        )
         self._decay = list(state["decay"])
         if state["gram"] is not None:
             self._gram = np.array(state["gram"], self._real)

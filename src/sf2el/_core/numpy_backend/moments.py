@@ -89,7 +89,7 @@ class AffineMap:
         check_rows(matrix, self._from + 1)
         self._center = check_row(np.array(center), self._from)
         linear = brief(matrix[:, :-1]) if self._brief else matrix[:, :-1]
-        self._matrix = linear.astype(self._matrix.dtype)
+        self._matrix = linear.astype(self._matrix.dtype, order="C")  # products depend on it to the bit
         self._offset = matrix[:, -1].copy()
 
     @property

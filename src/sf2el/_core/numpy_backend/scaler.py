@@ -9,6 +9,9 @@ from sf2el._core.numpy_backend.rows import check_known, check_same_length
 
 Floats = npt.NDArray[np.float64]
 
+FEW = 10.0
+FAR = 20.0
+
 
 class Scaler:
     """Welford's running statistics. See ``sf2el.scaling.Scaler``."""
@@ -31,14 +34,28 @@ class Scaler:
         known = ~np.isnan(x)
         x = np.where(known, x, self._mean)
         count = self._count + known
-        ahead = x - self._mean
+        held, ahead = self._held(x)
         mean = self._mean + np.divide(ahead, count, out=np.zeros(self._dim), where=known)
-        spread = self._spread + ahead * (x - mean)
+        spread = self._spread + ahead * (held - mean)
         sd = np.sqrt(np.divide(spread, count, out=np.zeros(self._dim), where=known))
         z = np.divide(x - mean, sd, out=np.zeros(self._dim), where=sd > 0.0)
         out[:] = np.clip(z, -5.0, 5.0) * self._shrink
         if keep:
             self._mean, self._spread, self._count = mean, spread, count
+
+    def _held(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the values that enter the statistics, and how far they are from the mean.
+
+        After the first few rows none is further than twenty deviations.
+        """
+        ahead = x - self._mean
+        room = FAR * FAR * self._spread
+        far = (self._count >= FEW) & (self._spread > 0.0) & (ahead * ahead * self._count > room)
+        if not far.any():
+            return x, ahead
+        most = FAR * np.sqrt(np.divide(self._spread, self._count, out=np.zeros(self._dim), where=far))
+        ahead = np.where(far, np.copysign(most, ahead), ahead)
+        return np.where(far, self._mean + ahead, x), ahead
 
     def scale_many(self, X: Floats, keep: bool) -> Floats:
         """Scale every row in turn."""
