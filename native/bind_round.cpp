@@ -19,12 +19,13 @@ public:
                           !map_ == !past_ && (!map_ || (map_->from() <= dim && map_->to() == past_->dim())) &&
                           mixer_->experts() == bank_->outputs() + (past_ ? past_->outputs() : 0);
         if (!fits) throw nb::value_error("These parts make no round.");
+        row_.resize(dim);
     }
 
     // The combined score, or None for a row that has other features.
     nb::object predict(const nb::dict& row) {
+        if (!gather_row(row, names_, row_.data())) return nb::none();
         Working& w = working();
-        if (!gather_row(row, names_, w.row.data())) return nb::none();
         const double* view = look(w, false);
         double* own = w.scores.data();
         if (past_) {
@@ -37,9 +38,9 @@ public:
 
     // Whether the row was learned: not if it has other features.
     bool learn(const nb::dict& row, double y, double weight) {
-        Working& w = working();
-        if (!gather_row(row, names_, w.row.data())) return false;
+        if (!gather_row(row, names_, row_.data())) return false;
         bank_->check_row_label(y, weight);
+        Working& w = working();
         const double* view = look(w, true);
         double *own = w.scores.data(), *risks = w.risks.data();
         if (past_) {
@@ -61,9 +62,10 @@ private:
         return found;
     }
 
-    // A row in work; thousands of models in a thread need one.
+    // What a row becomes on its way; thousands of models in a thread need one. The row itself is the round's
+    // own: comparing names can run Python code, and that another round.
     struct Working {
-        std::vector<double> row, view, recovered, scores, risks;
+        std::vector<double> view, recovered, scores, risks;
     };
 
     Working& working() const {
@@ -71,7 +73,6 @@ private:
         const auto grow = [](std::vector<double>& values, std::size_t size) {
             if (values.size() < size) values.resize(size);
         };
-        grow(w.row, bank_->dim());
         grow(w.view, bank_->dim());
         if (past_) grow(w.recovered, past_->dim());
         grow(w.scores, mixer_->experts());
@@ -81,13 +82,13 @@ private:
 
     // The row as the experts see it, in both spaces.
     const double* look(Working& w, bool keep) {
-        const double* view = w.row.data();
+        const double* view = row_.data();
         if (scaler_) {
-            scaler_->scale_row(w.row.data(), w.view.data(), keep);
+            scaler_->scale_row(row_.data(), w.view.data(), keep);
             view = w.view.data();
         }
         if (keep && moments_) moments_->observe_row(view);
-        if (map_) map_->map_row(raw_ ? w.row.data() : view, w.recovered.data());
+        if (map_) map_->map_row(raw_ ? row_.data() : view, w.recovered.data());
         return view;
     }
 
@@ -100,6 +101,7 @@ private:
     RowBank* past_;
     RowMixer* mixer_;
     bool raw_;
+    std::vector<double> row_;
 };
 
 }  // namespace

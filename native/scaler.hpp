@@ -24,7 +24,7 @@ public:
     //
     // After the first few rows a value far from all before it enters the statistics as one that is twenty
     // deviations away: a sensor's glitch must not stretch them for good. Where the scale has truly changed,
-    // rows like it grow the deviation by a constant factor each.
+    // rows like it grow the deviation until it fits: by a factor each, the smaller the more rows there were.
     void scale(const double* x, double* out, bool keep) {
         double* means = block_;
         double* spreads = block_ + dim_;

@@ -389,3 +389,89 @@ def test_a_map_does_not_learn_its_own_guesses():
         one.learn_one(x, y)
         other.learn_one(near, y)
     assert max(apart) < 1e-3
+
+
+def fed(model, names, count, rng):
+    for _ in range(count):
+        model.learn_one({name: rng.gauss(0.0, 1.0) for name in names}, rng.random() < 0.5)
+
+
+def test_a_space_that_grows_without_a_map_is_saved_with_the_past_that_it_has():
+    """No row has half of the current features beside the new ones: there is no map to go on by."""
+    rng = random.Random(0)
+    model = SF2EL(budget="16KiB")
+    past, current, new = ([f"{kind}{i}" for i in range(n)] for kind, n in (("p", 3), ("c", 6), ("u", 6)))
+    fed(model, past, 30, rng)
+    fed(model, past + current, 20, rng)
+    fed(model, current, 10, rng)
+    for i in range(53):
+        fed(model, [current[2 * (i % 3)], current[2 * (i % 3) + 1], *new], 1, rng)
+    assert set(model._stage.current.names) == {*current, *new}
+    assert model._tracker.past == model._stage.past.names == tuple(past)
+    twin = SF2EL.from_bytes(model.to_bytes())
+    for _ in range(8):
+        x = {name: rng.gauss(0.0, 1.0) for name in current + new + past}
+        for one in (model, twin):
+            one.learn_one(x, True)
+    assert model.to_bytes() == twin.to_bytes()
+
+
+def test_dead_features_that_come_back_join_again():
+    rng = random.Random(0)
+    model = SF2EL(budget="64KiB")
+    for names, count in (("abcdef", 60), ("abcd", 20), ("abcdg", 70), ("abcdefg", 150), ("abcdefgh", 200)):
+        fed(model, names, count, rng)
+    assert set(model._stage.current.names) == set("abcdefgh")
+
+
+def test_no_width_that_has_learned_goes_for_one_that_has_not():
+    for budget in (1280, 1536, 2048, 4096):
+        rng = random.Random(budget)
+        model = SF2EL(budget=budget)
+        fed(model, "ab", 15, rng)
+        learned = {seat.name for seat in model._stage.current.seats if seat.name.endswith("rbf")}
+        fed(model, "abc", 4, rng)
+        fed(model, "ab", 8, rng)
+        labels = [seat.posterior.labels for seat in model._stage.current.seats if seat.name.endswith("rbf")]
+        assert not learned or max(labels, default=0) > 8
+
+
+def test_very_many_features_are_given_no_widths():
+    model = SF2EL(budget="512KiB")
+    wide = {f"x{i}": 1.0 for i in range(5000)}
+    for t in range(58):
+        model.learn_one(wide if t < 3 else wide | {"late": 1.0}, t % 2)
+    assert [seat.name for seat in model._stage.current.seats] == ["logistic"]
+
+
+def test_names_that_run_code_do_not_mix_rows_up():
+    big, small = SF2EL(budget="64KiB"), SF2EL(budget="16KiB")
+    wide = {f"x{i}": float(i) for i in range(50)}
+    rng = random.Random(0)
+    for t in range(40):
+        big.learn_one({name: rng.gauss(0.0, 1.0) for name in wide}, t % 2)
+        fed(small, "ab", 1, rng)
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            big.predict_one(wide)
+            return str.__eq__(self, other)
+
+    x = {"a": 3.0, "b": 1.0}
+    assert small.predict_proba_one(
+        {Name(name): value for name, value in x.items()}
+    ) == small.predict_proba_one(x)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_wrong_readings_as_large_as_can_be_are_learned_wherever_they_come(seed):
+    rng = random.Random(seed)
+    model = SF2EL(budget="64KiB")
+    for names, count in (("abcd", 40), ("abcdefgh", 30), ("efgh", 40)):
+        for _ in range(count):
+            x = {name: 1e100 if rng.random() < 0.01 else rng.gauss(0.0, 1.0) for name in names}
+            model.learn_one(x, rng.random() < 0.5)
+    assert model._rows_seen == 110

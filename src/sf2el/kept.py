@@ -385,10 +385,12 @@ class KeptModel:
 
 
 def follow(tracker: Tracker, stage: Stage) -> None:
-    """Let a tracker know the features as they are kept, and forget the space before if it was dropped."""
+    """Let a tracker know the spaces as they are kept; one that was dropped cannot come back."""
     tracker.current = stage.current.names
     if stage.past is None:
         tracker.forget_past()
+    else:
+        tracker.past = stage.past.names
 
 
 def _summed(names: Sequence[str], values: Floats) -> dict[str, float]:

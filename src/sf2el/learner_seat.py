@@ -52,6 +52,7 @@ class LearnerSeat:
         state = self.core.state()
         rows = np.asarray(state["rows"], dtype=np.float64)
         state["rows"] = np.hstack([rows, np.zeros((len(rows), dim - self.dim))])
+        state["gram"] = None  # as after a file: it follows from the rows, to the bit
         self.dim = dim
         self.core = self._new(dim)
         self.core.set_state(state)

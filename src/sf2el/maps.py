@@ -11,6 +11,7 @@ from sf2el import _core
 from sf2el.budget import map_bytes
 from sf2el.gaussian_map import Known, Shown, gaussian_map
 from sf2el.posterior import moments_bytes
+from sf2el.rows import LARGEST_FEATURE
 from sf2el.sketch import Sketch, sketch_bytes
 from sf2el.space import Space
 
@@ -18,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 
 LARGEST_READ = 1e15
 """Values beyond which float32 could not hold the sum of many squares; larger ones count as this."""
+
+WRONG = 5.0
+"""How many times a feature's usual deviation that in the overlap must be to come from a wrong reading."""
 
 LARGEST_SCALED = 5.0
 """Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
@@ -169,6 +173,7 @@ class JointMap:
         )
         divisor, _, backend = self._made
         matrix, center = gaussian_map(known, divisor, backend)
+        center = np.clip(center, -LARGEST_FEATURE, LARGEST_FEATURE)
         if self.affine is None:
             self.open()
         self.affine.set(matrix, center)
@@ -182,7 +187,13 @@ class JointMap:
         if not later > 0.0:
             return None
         together = new.moments.matrix()[: self.new_dim, : self.new_dim]
-        return Shown(mean, np.sqrt(spread / count), np.ascontiguousarray(together), later)
+        deviation = np.sqrt(spread / count)
+        # A wrong reading counts little in what a space has shown, but in full in the rows that had both.
+        own = np.sqrt(np.maximum(np.diagonal(self.joint.matrix())[: self.new_dim], 0.0))
+        spoilt = own > WRONG * deviation
+        mean = np.where(spoilt, self.joint.mean[: self.new_dim], mean)
+        deviation = np.where(spoilt, own, deviation)
+        return Shown(mean, deviation, np.ascontiguousarray(together), later)
 
     def settle(self) -> None:
         """Drop the statistics: no more rows will come."""

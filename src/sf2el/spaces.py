@@ -211,13 +211,17 @@ class Tracker:
             self.upcoming = (*self.upcoming, *names)
             return [Change(Kind.WIDEN, names, ago)]
         self.overlap, self.losses = 0, 0
-        if self.past is not None and set(names) & set(self.past):
+        if self.past is not None and set(names) & set(self.past) and self._mostly_gone(self.past):
             self.upcoming = self.past
             for name in self.past:
                 self.marks.pop(name, None)
             return [Change(Kind.RETURN, self.past, ago)]
         self.upcoming = names
         return [Change(Kind.OPEN, names, ago)]
+
+    def _mostly_gone(self, past: Names) -> bool:
+        """Whether a space had to go for the current one; of one that has grown most features are there."""
+        return 2 * len(set(past) - set(self.current)) >= len(past)
 
     def _beside(self, row: set[Hashable]) -> list[Change]:
         """Two spaces are there: does one of them end?"""

@@ -86,7 +86,13 @@ def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if len(kernels) < 2:
         return None
     weight = recipe.own_weights(stage)
-    return _drop(recipe, stage, stage.current, [min(kernels, key=lambda seat: weight[seat.name])])
+
+    def worth(seat: Any) -> tuple[bool, float]:
+        return seat.posterior.labels > 0, weight[
+            seat.name
+        ]  # one that has learned is not let go for one that has not
+
+    return _drop(recipe, stage, stage.current, [min(kernels, key=worth)])
 
 
 def _past_before_a_third(recipe: BankBudget, stage: Stage, room: int) -> Told | None:

@@ -212,6 +212,8 @@ class BankRecipe(BankBudget):
         That is where bytes are free, or where few labels had told which width is best.
         """
         space = stage.current
+        if space.dim > WIDEST_POSTERIOR:
+            return []
         there = {entry_of(seat).name for seat in space.seats}
         missing = [entry for entry in BANK if entry.gamma and entry.name not in there]
         young = all(seat.posterior.labels < MANY_LABELS for seat in kernels_of(space))

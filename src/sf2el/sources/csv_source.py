@@ -97,7 +97,7 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     text = decode(header, name, 1).removeprefix("\ufeff").rstrip("\r\n")
     if not text.strip():
         raise DataError(f"{name} is empty; it needs a header line and rows.")
-    delimiter = delimiter_of(text, name)
+    delimiter = delimiter_of(text, name, label)
     if "\r" in QUOTED.sub("", text):
         raise DataError(f"{name}: its lines end with CR alone; save it with LF or CR LF line ends.")
     try:
@@ -128,16 +128,23 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     return Layout(name, columns, columns.index(label), features, delimiter)
 
 
-def delimiter_of(header: str, name: str) -> str:
-    """Return what separates the cells: a tab in a .tsv file, else the mark that is most often outside quotes.
+def delimiter_of(header: str, name: str, label: str) -> str:
+    """Return what separates the cells: a tab in a .tsv file, else what sets the label's column apart.
 
-    >>> delimiter_of('"temp, C";hum;state', "a.csv"), delimiter_of("temp, C\\tstate", "a.tsv")
-    (';', '\\t')
+    Where several marks do, or none, it is the one that is most often outside quotes.
+
+    >>> delimiter_of('"temp, C";hum;state', "a.csv", "state")
+    ';'
+    >>> delimiter_of("temp, C\\tstate", "a.tsv", "state")
+    '\\t'
+    >>> delimiter_of("cpu|user|percent,state", "a.csv", "state")
+    ','
     """
     outside = QUOTED.sub("", header)
     if name.lower().endswith(".tsv") and "\t" in outside:
         return "\t"
-    return max(DELIMITERS, key=outside.count)
+    apart = [mark for mark in DELIMITERS if label in (cell.strip(' "') for cell in header.split(mark))]
+    return max(apart or DELIMITERS, key=outside.count)
 
 
 def _is_number(text: str) -> bool:
