@@ -151,19 +151,23 @@ class StreamModel(KeptModel):
 
     def _passed_alone(self) -> None:
         """Count a row that had just the features of the current space, and no other is beside it."""
-        assert self._tracker is not None
-        self._tracker.alone += 1
-        self._passed(1)
+        self._tracker.alone += 1  # type: ignore[union-attr]  # every row comes by here: no more than it takes
+        self._rows_seen += 1
+        if self._rows_seen == self._refit_at:
+            self._fit_anew()
 
     def _passed(self, rows: int) -> None:
         """Count rows, and fit anew what rests on them where it is time."""
         self._rows_seen += rows
         if self._rows_seen == self._refit_at:
-            assert self._stage is not None
-            gone = self._stage.refit()
-            if gone:
-                self._record_roomy(gone + self._fitted(self._stage, growing=True) + self._house_rows())
-            self._refit_at = self._stage.refit_at(self._rows_seen)
+            self._fit_anew()
+
+    def _fit_anew(self) -> None:
+        assert self._stage is not None
+        gone = self._stage.refit()
+        if gone:
+            self._record_roomy(gone + self._fitted(self._stage, growing=True) + self._house_rows())
+        self._refit_at = self._stage.refit_at(self._rows_seen)
 
     @too_much_refused()
     def _first(self, names: Names) -> None:
