@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.spaces import LATE_ROWS, LATELY, STEADY, Tracker
+from sf2el.spaces import LATE_ROWS, LATELY, MANY_ROWS, STEADY, Tracker
 
 
 def told(tracker: Tracker, *rows: str) -> list[tuple[int, str, str, int]]:
@@ -275,6 +275,13 @@ def test_they_do_so_after_as_long_as_the_space_was_alone():
     assert grown[0] == 2 * alone - 1
     shorter = told(Tracker(("a", "b")), *rows[:300], *repeated("cd", 10))
     assert [change[1] for change in shorter] == ["OPEN", "SWAP", "SURE"]
+
+
+def test_they_do_so_after_a_thousand_rows_at_most():
+    tracker = Tracker(("a", "b"))
+    tracker.skip(1_000_000)
+    opened, grown = told(tracker, *repeated("abcd", MANY_ROWS + 10))
+    assert (opened[1], grown[1], grown[0] - opened[0], grown[3]) == ("OPEN", "GROW", MANY_ROWS - 1, 0)
 
 
 def test_one_feature_beside_one_goes_on_with_it_too():

@@ -23,6 +23,9 @@ Where more than half survive, that takes ``LATE_ROWS``."""
 LATE_ROWS = 50
 """Rows that a few new features must have been beside all old ones to join their space."""
 
+MANY_ROWS = 1000
+"""Rows after which many new features beside all old ones stay, however long those had been alone."""
+
 _ALL = (1 << LATELY) - 1
 
 
@@ -58,7 +61,7 @@ class Tracker:
     5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
     next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
     loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
-    have been there as long as it was alone. A feature that dies alone changes nothing, until a third of the
+    have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing, until a third of the
     space is gone when others join: then those that are left and the new ones are the next space.
 
     Examples
@@ -103,7 +106,7 @@ class Tracker:
             return 1 << 60
         left = LATE_ROWS - self.losses
         if not self._few_new():
-            left = max(left, self.alone - self.overlap)
+            left = max(left, self._trial() - self.overlap)
         return max(0, left - 1)
 
     def expected(self) -> Names:
@@ -242,7 +245,7 @@ class Tracker:
         if self.losses < LATE_ROWS or self.upcoming == self.past:
             return []
         if not self._few_new():
-            grown = not gone and self.overlap >= self.alone
+            grown = not gone and self.overlap >= self._trial()
             return self._grow(self.current) if grown else []
         if 3 * len(gone) >= len(self.current):
             return self._grow(tuple(name for name in self.current if name not in gone))
@@ -267,7 +270,7 @@ class Tracker:
 
     def _grow(self, shared: Names) -> list[Change]:
         self.alone = self.overlap
-        return self._go_on(Kind.GROW, shared, self.overlap)
+        return self._go_on(Kind.GROW, shared, 0)
 
     def _sure(self, ago: int) -> Change:
         assert self.past is not None
@@ -282,6 +285,10 @@ class Tracker:
         self.absent = {name: count for name, count in self.absent.items() if name in self.current}
         self.overlap, self.losses = 0, 0
         return [Change(kind, self.current, ago)]
+
+    def _trial(self) -> int:
+        """Return for how many rows many new features must be beside the current ones to stay."""
+        return min(self.alone, MANY_ROWS)
 
     def _few_new(self) -> bool:
         return len(self.own_upcoming()) <= self.few() < len(self.current)
