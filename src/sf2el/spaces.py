@@ -61,8 +61,9 @@ class Tracker:
     5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
     next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
     loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
-    have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing, until a third of the
-    space is gone when others join: then those that are left and the new ones are the next space.
+    have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing,
+    until a third of the space is gone when others join: then those that are left and the new ones are the
+    next space.
 
     Examples
     --------
