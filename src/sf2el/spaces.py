@@ -107,7 +107,7 @@ class Tracker:
             return 1 << 60
         left = LATE_ROWS - self.losses
         if not self._few_new():
-            left = max(left, self._trial() - self.overlap)
+            left = max(left, self._rows_to_stay() - self.overlap)
         return max(0, left - 1)
 
     def expected(self) -> Names:
@@ -246,7 +246,7 @@ class Tracker:
         if self.losses < LATE_ROWS or self.upcoming == self.past:
             return []
         if not self._few_new():
-            grown = not gone and self.overlap >= self._trial()
+            grown = not gone and self.overlap >= self._rows_to_stay()
             return self._grow(self.current) if grown else []
         if 3 * len(gone) >= len(self.current):
             return self._grow(tuple(name for name in self.current if name not in gone))
@@ -287,7 +287,7 @@ class Tracker:
         self.overlap, self.losses = 0, 0
         return [Change(kind, self.current, ago)]
 
-    def _trial(self) -> int:
+    def _rows_to_stay(self) -> int:
         """Return for how many rows many new features must be beside the current ones to stay."""
         return min(self.alone, MANY_ROWS)
 

@@ -456,6 +456,7 @@ class Stage:
     def working_nbytes(self) -> dict[str, int]:
         """Return the bytes of a thread's scratch for these experts, and of arrays for a row in work."""
         scratch = max(int(seat.core.scratch_nbytes) for space in self.spaces() for seat in space.seats)
-        parts = [part for whole in (self, *self.spaces()) for part in vars(whole).values()]
-        rows = sum(part.nbytes for part in parts if isinstance(part, np.ndarray) and part.base is None)
+        parts = {id(part): part for whole in (self, *self.spaces()) for part in vars(whole).values()}
+        arrays = [part for part in parts.values() if isinstance(part, np.ndarray) and part.base is None]
+        rows = sum(array.nbytes for array in arrays)
         return {"scratch": scratch, "rows": rows + (0 if self._trial is None else self._trial.nbytes)}

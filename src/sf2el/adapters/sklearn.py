@@ -5,9 +5,6 @@ Needs scikit-learn: ``pip install 'sf2el[sklearn]'``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,16 +15,12 @@ from sf2el.model import SF2EL
 from sf2el.regressor import SF2ELRegressor as Regressor
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.utils import (
-        assert_all_finite,
-        check_array,
-        check_consistent_length,
-        check_random_state,
-        column_or_1d,
-    )
+    from sklearn.base import ClassifierMixin, RegressorMixin
+    from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted
+
+    from sf2el.adapters.sklearn_tables import Frame, TableEstimator
 except ImportError as error:
     raise ImportError("sf2el.adapters.sklearn needs scikit-learn: pip install 'sf2el[sklearn]'.") from error
 
@@ -37,76 +30,7 @@ Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Rows and names of their columns; NaN means not observed, as in any frame."""
-
-    columns: Sequence[Hashable]
-    rows: Floats
-
-    def to_numpy(self) -> Floats:
-        return self.rows
-
-    def observed(self) -> npt.NDArray[np.bool_]:
-        """Return which rows have an observed feature."""
-        return np.asarray(~np.isnan(self.rows).all(axis=1))
-
-    def dicts(self) -> Iterator[dict[Hashable, float] | None]:
-        """Return each row as a dict, None for one with nothing observed."""
-        for row, some in zip(self.rows.tolist(), self.observed(), strict=True):
-            yield dict(zip(self.columns, row, strict=True)) if some else None
-
-
-class _Adapter(BaseEstimator):  # type: ignore[misc]
-    """Tables: arrays have fixed columns; the columns of frames may change from call to call."""
-
-    model_: SF2EL | Regressor
-    random_state: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    @contextmanager
-    def _undone_by_failure(self) -> Iterator[None]:
-        """Leave the estimator as it was where learning fails; the model inside sees to itself."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _frame(self, X: Any, *, fresh: bool = False) -> _Frame:
-        """Return validated rows under the names by which the model knows the columns."""
-        settings = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        if not fresh and _named(X) and hasattr(self, "feature_names_in_"):
-            return _Frame(list(X.columns), check_array(X, **settings))
-        rows = validate_data(self, X, reset=fresh, **settings)
-        return _Frame(list(getattr(self, "feature_names_in_", range(rows.shape[1]))), rows)
-
-    def _learn_rows(self, frame: _Frame, told: Sequence[Any]) -> None:
-        """Learn the rows that have an observed feature; from then on arrays are read as this frame was."""
-        some = np.flatnonzero(frame.observed()).tolist()
-        self.model_.learn_many(_Frame(frame.columns, frame.rows[some]), [told[i] for i in some])
-        if hasattr(self, "feature_names_in_"):
-            self.feature_names_in_ = np.array(frame.columns, dtype=object)
-            self.n_features_in_ = len(frame.columns)
-
-    def _outputs(self, X: Any) -> list[Any]:
-        """Return what the experts together give for each row; None where nothing was observed."""
-        check_is_fitted(self, "model_")
-        rows = self._frame(X).dicts()
-        return [None if row is None else self.model_._output_one(row) for row in rows]
-
-
-class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
+class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     """Classifier for streams whose features come and go, whose labels are rare, whose memory is limited.
 
     :class:`sf2el.SF2EL` for scikit-learn. Rows are learned in their order, once. NaN means not observed; a
@@ -229,7 +153,7 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
                 self._begin(labels[:0] if named is None else named, fixed=fixed)
             return self._learn(frame, labels, known)
 
-    def _read(self, X: Any, y: Any, *, fresh: bool) -> tuple[_Frame, Array, npt.NDArray[np.bool_]]:
+    def _read(self, X: Any, y: Any, *, fresh: bool) -> tuple[Frame, Array, npt.NDArray[np.bool_]]:
         """Return rows and labels, and which labels are not None; these have another's in their place."""
         if y is None:
             name = type(self).__name__
@@ -257,7 +181,7 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
         self.classes_ = classes
         self._fixed = fixed
 
-    def _learn(self, frame: _Frame, labels: Array, known: npt.NDArray[np.bool_]) -> Self:
+    def _learn(self, frame: Frame, labels: Array, known: npt.NDArray[np.bool_]) -> Self:
         told = [label if has else None for label, has in zip(labels.tolist(), known, strict=True)]
         self._learn_rows(frame, told)
         if not self._fixed:
@@ -295,7 +219,7 @@ class SF2ELClassifier(ClassifierMixin, _Adapter):  # type: ignore[misc]
         return self.model_._labels
 
 
-class SF2ELRegressor(RegressorMixin, _Adapter):  # type: ignore[misc]
+class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
     """Regression on streams whose features come and go, within a budget of bytes.
 
     :class:`sf2el.SF2ELRegressor` for scikit-learn. Rows are learned in their order, once; arrays, frames and
@@ -393,12 +317,6 @@ class SF2ELRegressor(RegressorMixin, _Adapter):  # type: ignore[misc]
         outputs = self._outputs(X)
         targets = self.model_._targets
         return np.array([targets.mean if o is None else targets.value(float(o)) for o in outputs])
-
-
-def _named(X: Any) -> bool:
-    """Tell whether a table is a frame whose columns have names."""
-    columns = getattr(X, "columns", None)
-    return columns is not None and len(columns) > 0 and all(isinstance(name, str) for name in columns)
 
 
 def _without_none(labels: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
