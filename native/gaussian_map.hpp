@@ -12,36 +12,34 @@ inline namespace SF2EL_VARIANT {
 
 class GaussianMap {
 public:
-    static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, unseen_share = 0.1;
+    static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, shrunk = 0.2, unseen_share = 0.1;
     static constexpr int steps = 5;
 
     static size_t scratch_reals(const MapKnown& known) {
         const size_t p = known.to, q = known.from;
-        return 4 * Dense::reals(p, p) + 3 * Dense::reals(p, q) + 2 * Dense::reals(q, q) + 2 * Dense::reals(q, p) +
-               9 * q + 3 * p;
+        return 4 * Dense::reals(p, p) + 4 * Dense::reals(p, q) + 2 * Dense::reals(q, q) + 2 * Dense::reals(q, p) +
+               9 * q + 2 * p;
     }
 
     // `scratch`: scratch_reals(known) doubles.
     GaussianMap(const MapKnown& known, double* scratch)
         : known_(known), p_(known.to), q_(known.from), later_(known.new_mean ? known.later : 0.0),
-          root_(p_, p_, scratch), uu_(p_, p_, scratch), normal_(p_, p_, scratch), inverse_root_(p_, p_, scratch),
-          ua_(p_, q_, scratch), both_ua_(p_, q_, scratch), w_(p_, q_, scratch), correlation_(q_, q_, scratch),
-          around_(q_, q_, scratch), gain_(q_, p_, scratch), seen_(q_, p_, scratch) {
+          spread_(p_, p_, scratch), xx_(p_, p_, scratch), normal_(p_, p_, scratch), inverse_root_(p_, p_, scratch),
+          xa_(p_, q_, scratch), both_xa_(p_, q_, scratch), w_(p_, q_, scratch), together_(p_, q_, scratch),
+          correlation_(q_, q_, scratch), around_(q_, q_, scratch), gain_(q_, p_, scratch), seen_(q_, p_, scratch) {
         for (double** vector : {&center_, &deviation_, &inverse_, &a_, &rest_, &aa_, &both_aa_, &noise_}) {
             *vector = scratch;
             scratch += q_;
         }
-        for (double** vector : {&x_, &u_}) {
-            *vector = scratch;
-            scratch += p_;
-        }
+        x_ = scratch;
+        scratch += p_;
         spare_ = scratch;  // p + q
     }
 
     // `matrix`: old features by (new features, 1), by rows; `center`: what the new ones are taken from.
     void solve(double* matrix, double* center) {
         standardise();
-        whiten();
+        sum();
         pool(0.0);
         fit();
         if (later_ > 0.0) {
@@ -72,25 +70,18 @@ private:
         }
     }
 
-    // The overlap's sums of products about its mean, and that mean, with the old features whitened.
-    void whiten() {
+    // S, and the overlap's sums of products about its mean, and that mean.
+    void sum() {
         const double rows = known_.rows, divisor = known_.divisor;
-        if (known_.old_covariance) correlation(root_, known_.old_covariance, spare_);
-        else  // Standardised features of which no more is known are taken as uncorrelated.
-            for (size_t i = 0; i < p_; ++i) root_[i][i] = 1.0;
-        factor(root_, [](size_t) { return least_noise; });
+        if (known_.old_covariance) correlation(spread_, known_.old_covariance, spare_);
         for (size_t i = 0; i < p_; ++i) {
-            for (size_t j = 0; j < p_; ++j) normal_[i][j] = rows * covariance(q_ + i, q_ + j) * (divisor * divisor);
-            for (size_t j = 0; j < q_; ++j) ua_[i][j] = rows * covariance(q_ + i, j) * divisor * inverse_[j];
-        }
-        solve_lower(root_, normal_);
-        transpose(uu_, normal_);
-        solve_lower(root_, uu_);
-        solve_lower(root_, ua_);
-        for (size_t i = 0; i < p_; ++i) {
-            x_[i] = u_[i] = known_.mean[q_ + i] * divisor;
-            for (size_t k = 0; k < i; ++k) u_[i] -= root_[k][i] * u_[k];
-            u_[i] /= root_[i][i];
+            // Standardised features of which no more is known are taken as uncorrelated.
+            const double kept = known_.old_covariance ? 1.0 - shrunk : 0.0;
+            for (size_t j = 0; j < p_; ++j) spread_[i][j] *= kept;
+            spread_[i][i] += 1.0 - kept;
+            for (size_t j = 0; j < p_; ++j) xx_[i][j] = rows * covariance(q_ + i, q_ + j) * (divisor * divisor);
+            for (size_t j = 0; j < q_; ++j) xa_[i][j] = rows * covariance(q_ + i, j) * divisor * inverse_[j];
+            x_[i] = known_.mean[q_ + i] * divisor;
         }
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
     }
@@ -101,73 +92,80 @@ private:
         weight_ = known_.rows + extra;
         const double between = known_.rows * extra / weight_;
         for (size_t i = 0; i < p_; ++i) {
-            const double ui = between * u_[i];
-            for (size_t j = 0; j < p_; ++j) uu_[i][j] += ui * u_[j];
-            for (size_t j = 0; j < q_; ++j) ua_[i][j] += ui * (a_[j] - rest_[j]);
+            const double xi = between * x_[i];
+            for (size_t j = 0; j < p_; ++j) xx_[i][j] += xi * x_[j];
+            for (size_t j = 0; j < q_; ++j) xa_[i][j] += xi * (a_[j] - rest_[j]);
         }
         for (size_t j = 0; j < q_; ++j) aa_[j] += between * ((a_[j] - rest_[j]) * (a_[j] - rest_[j]));
     }
 
     // W and R from rows that had both spaces; what they cannot have shown of W counts as noise in part.
     void fit() {
-        copy(normal_, uu_);
-        regress(ua_, aa_, weight_);
+        copy(normal_, xx_);
+        regress(xa_, aa_, weight_);
         inverse_root_.clear();
         for (size_t i = 0; i < p_; ++i) inverse_root_[i][i] = 1.0;
         solve_lower(normal_, inverse_root_);
         const double unseen = ridge * sum_of_squares(inverse_root_) / double(p_);
-        const double more = unseen_share * unseen * (sum_of_squares(w_) / double(q_));
+        look();
+        double shown = 0.0;
+        for (size_t i = 0; i < p_; ++i) shown += dot(w_[i], together_[i], q_);
+        const double more = unseen_share * unseen * (shown / double(q_));
         for (size_t j = 0; j < q_; ++j) noise_[j] += more;
     }
 
     // A step of expectation-maximisation on rows without the old features.
     void agree() {
         const double weight = few * known_.rows < later_ ? few * known_.rows : later_;
-        factor_around();
-        transpose(gain_, w_);
-        solve_lower(around_, gain_);
-        copy(normal_, uu_);
+        turn();
+        copy(normal_, xx_);
         add_transposed_product(normal_, -weight, gain_, gain_, true);
-        solve_upper(around_, gain_);  // E[u | a] = gain' a
+        solve_upper(around_, gain_);
         seen_.clear();
         add_product(seen_, correlation_, gain_);
         add_transposed_product(normal_, weight, gain_, seen_, true);
         for (size_t i = 0; i < p_; ++i) {
-            normal_[i][i] += weight;
-            for (size_t j = 0; j < q_; ++j) both_ua_[i][j] = ua_[i][j] + weight * seen_[j][i];
+            for (size_t j = i; j < p_; ++j) normal_[i][j] += weight * spread_[i][j];
+            for (size_t j = 0; j < q_; ++j) both_xa_[i][j] = xa_[i][j] + weight * seen_[j][i];
         }
         for (size_t j = 0; j < q_; ++j) both_aa_[j] = aa_[j] + weight * correlation_[j][j];
-        regress(both_ua_, both_aa_, weight_ + weight);
+        regress(both_xa_, both_aa_, weight_ + weight);
     }
 
-    // W and R by ridge regression on sums of products; normal_ is that of u with u, and is factored.
-    void regress(const Dense& ua, const double* aa, double weight) {
+    // W and R by ridge regression on sums of products; normal_ is that of x with x, and is factored.
+    void regress(const Dense& xa, const double* aa, double weight) {
         factor(normal_, [](size_t) { return ridge; });
-        copy(w_, ua);
+        copy(w_, xa);
         solve_lower(normal_, w_);
         solve_upper(normal_, w_);
         for (size_t j = 0; j < q_; ++j) noise_[j] = aa[j];
         for (size_t i = 0; i < p_; ++i)
-            for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (ua[i][j] + ridge * w_[i][j]);
+            for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (xa[i][j] + ridge * w_[i][j]);
         for (size_t j = 0; j < q_; ++j) {
             const double left = noise_[j] / weight;
             noise_[j] = (left > 0.0 ? left : 0.0) + least_noise;
         }
     }
 
-    // around_ <- the root of W'W + R.
-    void factor_around() {
+    // together_ <- SW, how old and new features vary together.
+    void look() {
+        together_.clear();
+        add_product(together_, spread_, w_);
+    }
+
+    // around_ <- the root of W'SW + R; gain_ <- half of Bayes' rule: after solve_upper, E[x | a] = gain' a.
+    void turn() {
+        look();
         around_.clear();
-        add_transposed_product(around_, 1.0, w_, w_, true);
+        add_transposed_product(around_, 1.0, w_, together_, true);
         factor(around_, [this](size_t j) { return noise_[j]; });
+        transpose(gain_, together_);
+        solve_lower(around_, gain_);
     }
 
     // Bayes' rule: from W and R to the old features given the new ones.
     void turn_round(double* matrix, double* center) {
-        factor_around();
-        gain_.clear();
-        add_transposed_product(gain_, 1.0, w_, root_);
-        solve_lower(around_, gain_);
+        turn();
         solve_upper(around_, gain_);
         for (size_t i = 0; i < p_; ++i) {
             double* row = matrix + i * (q_ + 1);
@@ -182,9 +180,8 @@ private:
     const size_t p_, q_;
     const double later_;
     double weight_ = 0.0, extra_ = 0.0;
-    const Dense root_;  // of the old features' correlation: LL' = root' root
-    const Dense uu_, normal_, inverse_root_, ua_, both_ua_, w_, correlation_, around_, gain_, seen_;
-    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *x_, *u_, *spare_;
+    const Dense spread_, xx_, normal_, inverse_root_, xa_, both_xa_, w_, together_, correlation_, around_, gain_, seen_;
+    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *x_, *spare_;
 };
 
 }  // namespace SF2EL_VARIANT

@@ -119,8 +119,7 @@ def oracle(what, divisor):
         return scale @ cov @ scale
 
     p = len(m_x)
-    L = np.linalg.cholesky((np.eye(p) if what.old is None else correlated(what.old)) + 1e-3 * np.eye(p))
-    white = np.linalg.inv(L)
+    spread = np.eye(p) if what.old is None else 0.8 * correlated(what.old) + 0.2 * np.eye(p)
 
     def sums(extra):
         rest = -B * m_a / later if later else 0.0 * m_a
@@ -128,30 +127,33 @@ def oracle(what, divisor):
         xx = B * (divisor**2 * S[q:, q:] + np.outer(m_x - x, m_x - x)) + extra * np.outer(x, x)
         xa = B * (divisor * S[q:, :q] @ D + np.outer(m_x - x, m_a - a)) + extra * np.outer(-x, rest - a)
         aa = B * (D @ S[:q, :q] @ D + np.outer(m_a - a, m_a - a)) + extra * np.outer(rest - a, rest - a)
-        return x, a, white @ xx @ white.T, white @ xa, aa
+        return x, a, xx, xa, aa
 
-    def ridge(uu, ua, aa, weight):
-        W = np.linalg.inv(uu + 0.1 * np.eye(p)) @ ua
-        left = np.diag(aa - 2.0 * W.T @ ua + W.T @ uu @ W) / weight
+    def ridge(xx, xa, aa, weight):
+        W = np.linalg.inv(xx + 0.1 * np.eye(p)) @ xa
+        left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W) / weight
         return W, np.maximum(left, 0.0) + 1e-3
 
-    def fitted(uu, ua, aa, weight):
-        W, R = ridge(uu, ua, aa, weight)
-        unseen = 0.1 * np.trace(np.linalg.inv(uu + 0.1 * np.eye(p))) / p
-        return W, R + 0.1 * unseen * np.mean(np.diag(W.T @ W))
+    def fitted(xx, xa, aa, weight):
+        W, R = ridge(xx, xa, aa, weight)
+        unseen = 0.1 * np.trace(np.linalg.inv(xx + 0.1 * np.eye(p))) / p
+        return W, R + 0.1 * unseen * np.mean(np.diag(W.T @ spread @ W))
 
-    x, a, uu, ua, aa = sums(0.0)
-    W, R = fitted(uu, ua, aa, B)
+    def turned(W, R):
+        return spread @ W @ np.linalg.inv(W.T @ spread @ W + np.diag(R))  # E[x | a] = turned a
+
+    x, a, xx, xa, aa = sums(0.0)
+    W, R = fitted(xx, xa, aa, B)
     if later:
         extra = later * R.mean()
-        x, a, uu, ua, aa = sums(extra)
-        W, R = fitted(uu, ua, aa, B + extra)
+        x, a, xx, xa, aa = sums(extra)
+        W, R = fitted(xx, xa, aa, B + extra)
         n, G = min(5.0 * B, later), correlated(what.new.covariance)
         for _ in range(5):
-            E = W @ np.linalg.inv(W.T @ W + np.diag(R))  # E[u | a] = E a
-            second = E @ G @ E.T + np.eye(p) - E @ W.T
-            W, R = ridge(uu + n * second, ua + n * E @ G, aa + n * G, B + extra + n)
-    back = L @ W @ np.linalg.inv(W.T @ W + np.diag(R)) @ D
+            E = turned(W, R)
+            second = E @ G @ E.T + spread - E @ W.T @ spread
+            W, R = ridge(xx + n * second, xa + n * E @ G, aa + n * G, B + extra + n)
+    back = turned(W, R) @ D
     return np.column_stack([back, x]) / divisor, mean + sd * a
 
 

@@ -1,14 +1,16 @@
 r"""The map that recovers vanished features, from means and covariances alone.
 
-The new features are taken as a noisy linear function of the old ones, whitened by the covariance S = LL' that
-the old space has shown all its life; Bayes' rule turns that round. With u = L^-1 (x - m_x) and a the
-standardised new features,
+The new features are taken as a noisy linear function of the old ones, and Bayes' rule turns that round by the
+covariance S that the old space has shown all its life. With x the old features in deviations from their mean
+and a the standardised new ones,
 
-.. math:: a = W'u + e, \quad e \sim N(0, R), \qquad
-    \hat x(z) = m_x + L W (W'W + R)^{-1} a(z).
+.. math:: a = W'x + e, \quad e \sim N(0, R), \qquad
+    \hat x(z) = m_x + S W (W'SW + R)^{-1} a(z).
 
-W and R are fitted to the overlap's B rows by ridge regression. Then come the new rows of which the old
-features were never seen: their covariance G is what W'W + R should be, and a few steps of
+W and R are fitted to the overlap's B rows by ridge regression: before any row is seen, every old feature is
+as likely to matter for a new one. (Every direction of the whitened features would let the new ones depend most
+on what hardly varies.) Then come the new rows of which the old
+features were never seen: their covariance G is what W'SW + R should be, and a few steps of
 expectation-maximisation bring W and R to agree with it, the later rows counting as at most ``FEW`` times the
 overlap's.
 
@@ -30,6 +32,9 @@ RIDGE = 0.1
 STEPS = 5
 FEW = 5.0
 LEAST_NOISE = 1e-3
+SHRUNK = 0.2
+"""Share of the way that the old features' correlation, as shown, goes back to none at all."""
+
 UNSEEN = 0.1
 """Share of what the overlap cannot have shown that counts as noise of the new features."""
 

@@ -7,36 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.gaussian_map import FEW, LEAST_NOISE, RIDGE, STEPS, UNSEEN, Known, Shown, correlation
+from sf2el.gaussian_map import FEW, LEAST_NOISE, RIDGE, SHRUNK, STEPS, UNSEEN, Known, Shown, correlation
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass
 class _Sums:
-    """Sums of products of whitened old (u) and standardised new (a) features over rows of this weight."""
+    """Sums of products of old (x) and standardised new (a) features over rows of this weight."""
 
     weight: float
-    uu: Floats
-    ua: Floats
+    xx: Floats
+    xa: Floats
     aa: Floats
 
-    def pooled(self, extra: float, u: Floats, a: Floats) -> _Sums:
-        """Return the sums with one more row, so far (u, a) from the mean and of this weight."""
+    def pooled(self, extra: float, x: Floats, a: Floats) -> _Sums:
+        """Return the sums with one more row, so far (x, a) from the mean and of this weight."""
         weight = self.weight + extra
         between = self.weight * extra / weight
         return _Sums(
             weight,
-            self.uu + between * np.outer(u, u),
-            self.ua + between * np.outer(u, a),
+            self.xx + between * np.outer(x, x),
+            self.xa + between * np.outer(x, a),
             self.aa + between * a**2,
         )
 
     def regressed(self) -> tuple[Floats, Floats, Floats]:
-        """Return W and R by ridge regression, and a root of the inverse of uu + RIDGE."""
-        half = np.asarray(np.linalg.inv(_root(self.uu, RIDGE)), dtype=np.float64)
-        w = half.T @ (half @ self.ua)
-        left = self.aa - np.sum(w * (self.ua + RIDGE * w), axis=0)
+        """Return W and R by ridge regression, and a root of the inverse of xx + RIDGE."""
+        half = np.asarray(np.linalg.inv(_root(self.xx, RIDGE)), dtype=np.float64)
+        w = half.T @ (half @ self.xa)
+        left = self.aa - np.sum(w * (self.xa + RIDGE * w), axis=0)
         return w, np.maximum(left / self.weight, 0.0) + LEAST_NOISE, half
 
 
@@ -54,59 +54,65 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
     varies = shown.deviation > 1e-12 * np.abs(shown.mean) + 1e-30
     inverse = np.divide(1.0, shown.deviation, out=np.zeros(new_dim), where=varies)
     a_0 = (known.mean[:new_dim] - shown.mean) * inverse
-    # Standardised features of which no more is known are taken as uncorrelated.
-    old = np.eye(len(m_x)) if known.old is None else correlation(known.old)
-    lower = _root(old, LEAST_NOISE)
-    whiten = np.linalg.inv(lower)
     found = _Sums(
         rows,
-        whiten @ (rows * covariance[new_dim:, new_dim:] * divisor**2) @ whiten.T,
-        whiten @ (rows * covariance[new_dim:, :new_dim] * divisor * inverse),
+        rows * covariance[new_dim:, new_dim:] * divisor**2,
+        rows * covariance[new_dim:, :new_dim] * divisor * inverse,
         rows * np.diagonal(covariance)[:new_dim] * inverse**2,
     )
-    w, noise = _fitted(found)
+    spread = _spread(known, len(m_x))
+    w, noise = _fitted(found, spread)
     extra, rest = 0.0, np.zeros(new_dim)
     if shown.later > 0.0:
         # The mean of many later rows says where the old features' mean was, as surely as the noise allows:
         # they stand as one row of that weight, with the old features at 0.
         extra, rest = shown.later * float(np.mean(noise)), -rows * a_0 / shown.later
-        found = found.pooled(extra, whiten @ m_x, a_0 - rest)
-        w, noise = _fitted(found)
-        w, noise = _agreed(found, w, noise, correlation(shown.covariance), min(FEW * rows, shown.later))
-    back = _solved(_root(w.T @ w, noise), w.T @ lower.T)
-    matrix = (inverse[:, None] * back).T
+        found = found.pooled(extra, m_x, a_0 - rest)
+        w, noise = _fitted(found, spread)
+        weight = min(FEW * rows, shown.later)
+        for _ in range(STEPS):
+            w, noise = _agreed(found, spread, w, noise, correlation(shown.covariance), weight)
+    _, gain = _turned(spread, w, noise)
+    matrix = (inverse[:, None] * gain).T
     mean_x, mean_a = rows * m_x / found.weight, (rows * a_0 + extra * rest) / found.weight
     return np.column_stack([matrix, mean_x]) / divisor, shown.mean + shown.deviation * mean_a
 
 
-def _fitted(found: _Sums) -> tuple[Floats, Floats]:
+def _spread(known: Known, old_dim: int) -> Floats:
+    """Return S. Standardised features of which no more is known are taken as uncorrelated."""
+    if known.old is None:
+        return np.eye(old_dim)
+    return np.asarray((1.0 - SHRUNK) * correlation(known.old) + SHRUNK * np.eye(old_dim))
+
+
+def _fitted(found: _Sums, spread: Floats) -> tuple[Floats, Floats]:
     """Return W and R from rows that had both spaces; what they cannot have shown of W is noise in part."""
     w, noise, half = found.regressed()
     unseen = RIDGE * float(np.sum(half**2)) / len(half)
-    return w, noise + UNSEEN * unseen * float(np.mean(np.sum(w**2, axis=0)))
+    return w, noise + UNSEEN * unseen * float(np.mean(np.sum(w * (spread @ w), axis=0)))
+
+
+def _turned(spread: Floats, w: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Return a factor F of how much of S the new features tell, F'F, and gain, with E[x | a] = gain' a."""
+    together = spread @ w
+    half = np.linalg.inv(_root(w.T @ together, noise))
+    factor = half @ together.T
+    return factor, np.asarray(half.T @ factor)
 
 
 def _agreed(
-    found: _Sums, w: Floats, noise: Floats, correlation: Floats, weight: float
+    found: _Sums, spread: Floats, w: Floats, noise: Floats, correlation: Floats, weight: float
 ) -> tuple[Floats, Floats]:
-    """Return W and R after some steps of expectation-maximisation on rows without the old features."""
-    for _ in range(STEPS):
-        gain = _solved(_root(w.T @ w, noise), w.T)  # E[u | a] = gain' a
-        seen = correlation @ gain
-        both = _Sums(
-            found.weight + weight,
-            found.uu + weight * (gain.T @ seen - w @ gain + np.eye(len(w))),
-            found.ua + weight * seen.T,
-            found.aa + weight * np.diagonal(correlation),
-        )
-        w, noise, _ = both.regressed()
-    return w, noise
-
-
-def _solved(root: Floats, right: Floats) -> Floats:
-    """Return (LL')^-1 times a matrix."""
-    half = np.linalg.inv(root)
-    return np.asarray(half.T @ (half @ right))
+    """Return W and R after a step of expectation-maximisation on rows without the old features."""
+    factor, gain = _turned(spread, w, noise)
+    seen = correlation @ gain
+    both = _Sums(
+        found.weight + weight,
+        found.xx + weight * (gain.T @ seen - factor.T @ factor + spread),
+        found.xa + weight * seen.T,
+        found.aa + weight * np.diagonal(correlation),
+    )
+    return both.regressed()[:2]
 
 
 def _root(matrix: Floats, raised: float | Floats) -> Floats:
