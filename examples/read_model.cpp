@@ -15,11 +15,17 @@
 // which Python does whenever the rows since the old features vanished have doubled.
 //
 // A file is 8 bytes of length, a JSON header, then arrays: the safetensors format.
-// Of JSON and of the format just enough is read; a file is trusted to be whole.
+// The header's metadata hold a JSON text of their own, with all that is no array and
+// with a checksum (CRC-32) of that text and of all arrays. Of JSON and of the format
+// just enough is read. A file is not trusted: the checksum tells damage, every size
+// is compared with what it must be before it is used, and what a file asks for in
+// memory is bounded by its own size. What does not fit is refused in one sentence.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
@@ -57,11 +63,32 @@ struct Json {
         return found->second;
     }
 
-    double real() const { return std::strtod(text.c_str(), nullptr); }
-    std::uint64_t count() const { return std::strtoull(text.c_str(), nullptr, 10); }
+    const Json& at(size_t place) const {
+        if (place >= items.size()) fail("A list in the file is too short");
+        return items[place];
+    }
+
+    double real() const {
+        const double value = kind == Kind::number ? std::strtod(text.c_str(), nullptr) : HUGE_VAL;
+        if (!(std::fabs(value) <= 1e100)) fail("A number in the file is none");
+        return value;
+    }
+
+    // A whole number from 0 to `most`.
+    std::uint64_t count(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) const {
+        if (kind != Kind::number) fail("A count in the file is none");
+        std::uint64_t value = 0;
+        for (const char c : text) {
+            const auto digit = std::uint64_t(c - '0');  // very large where it is no digit
+            if (digit > 9 || digit > most || value > (most - digit) / 10) fail("A count in the file is none, or too large");
+            value = 10 * value + digit;
+        }
+        return value;
+    }
+
     double real_or(const std::string& name, double usual) const { return has(name) ? members.at(name).real() : usual; }
-    std::uint32_t count_or(const std::string& name, std::uint32_t usual) const {
-        return has(name) ? std::uint32_t(members.at(name).count()) : usual;
+    std::uint32_t count_or(const std::string& name, std::uint32_t usual, std::uint32_t most) const {
+        return has(name) ? std::uint32_t(members.at(name).count(most)) : usual;
     }
 };
 
@@ -69,10 +96,13 @@ class JsonReader {
 public:
     explicit JsonReader(const std::string& text) : text_(text) {}
 
-    Json value() {
-        switch (next()) {
-            case '{': return object();
-            case '[': return array();
+    // `depth`: the lists and objects that it may hold, one in the other; a model's file has fewer.
+    Json value(int depth = 16) {
+        const char first = next();
+        if (depth == 0) fail("The file's text is nested too deeply");
+        switch (first) {
+            case '{': return object(depth - 1);
+            case '[': return array(depth - 1);
             case '"': return made(Json::Kind::text, string());
             case 't': return word("true", Json::Kind::boolean, true);
             case 'f': return word("false", Json::Kind::boolean, false);
@@ -100,8 +130,9 @@ private:
         return out;
     }
 
-    Json word(const char* word, Json::Kind kind, bool truth) {
-        at_ += std::string(word).size();
+    Json word(const std::string& word, Json::Kind kind, bool truth) {
+        if (text_.compare(at_, word.size(), word) != 0) fail("The file's text is not JSON");
+        at_ += word.size();
         Json out;
         out.kind = kind;
         out.truth = truth;
@@ -115,27 +146,26 @@ private:
         return made(Json::Kind::number, text_.substr(start, at_ - start));
     }
 
-    Json array() {
+    Json array(int depth) {
         Json out;
         out.kind = Json::Kind::array;
         expect('[');
         while (next() != ']') {
-            out.items.push_back(value());
+            out.items.push_back(value(depth));
             if (next() == ',') ++at_;
         }
         ++at_;
         return out;
     }
 
-    Json object() {
+    Json object(int depth) {
         Json out;
         out.kind = Json::Kind::object;
         expect('{');
         while (next() != '}') {
-            next();
             std::string name = string();
             expect(':');
-            out.members[std::move(name)] = value();
+            out.members[std::move(name)] = value(depth);
             if (next() == ',') ++at_;
         }
         ++at_;
@@ -185,6 +215,20 @@ Json parsed(const std::string& text) { return JsonReader(text).value(); }
 
 // ---- the file
 
+// CRC-32 as zlib's, of more bytes after those of `before`.
+std::uint32_t crc32(const char* bytes, size_t size, std::uint32_t before = 0) {
+    std::uint32_t crc = ~before;
+    for (size_t i = 0; i < size; ++i) {
+        crc ^= static_cast<unsigned char>(bytes[i]);
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xEDB88320u : 0u);
+    }
+    return ~crc;
+}
+
+std::uint32_t crc32(const std::string& text, std::uint32_t before = 0) {
+    return crc32(text.data(), text.size(), before);
+}
+
 class File {
 public:
     explicit File(const std::string& path) {
@@ -196,27 +240,47 @@ public:
         for (int i = 7; i >= 0; --i) length = length << 8 | std::uint64_t(static_cast<unsigned char>(bytes_[size_t(i)]));
         if (length > bytes_.size() - 8) fail(path + " is no model");
         header_ = parsed(bytes_.substr(8, size_t(length)));
-        start_ = 8 + size_t(length);
-        content_ = parsed(header_["__metadata__"]["sf2el"].text);
+        for (const auto& entry : header_.members)
+            if (entry.first != "__metadata__") arrays_[entry.first] = array_of(entry.second, 8 + size_t(length));
+        const std::string& text = header_["__metadata__"]["sf2el"].text;
+        content_ = parsed(text);
         if (content_["format"].count() != 2) fail(path + " has another format than 2; load it in Python and save it anew");
+        if (!content_.has("checksum")) fail(path + " has no checksum; load it in Python and save it anew");
+        if (content_["checksum"].count() != checksum(text)) fail(path + " is damaged, says its checksum; use a copy");
+        // As in Python. Experts that have just begun keep few rows, but have the room for many.
+        left_ = 64.0 * double(bytes_.size()) + 64.0 * 1024 * 1024;
     }
 
     const Json& content() const { return content_; }
-    bool has(const std::string& name) const { return header_.has(name); }
+    bool has(const std::string& name) const { return arrays_.count(name) > 0; }
+    size_t size() const { return bytes_.size(); }
+
+    // To be asked before memory is: all that is asked for is bounded by the size of the file. In doubles, which
+    // no number of the file makes overflow.
+    void ask(double bytes) const {
+        left_ -= bytes;
+        if (!(left_ >= 0.0)) fail("The file asks for far more memory than it holds");
+    }
 
     // An array of doubles or floats, as Real.
     template <class Real>
     std::vector<Real> reals(const std::string& name) const {
-        const std::string& type = header_[name]["dtype"].text;
-        if (type == "F32") return copied<float, Real>(name);
-        if (type == "F64") return copied<double, Real>(name);
-        fail(name + " is no array of numbers");
+        const std::string& type = array(name).type;
+        std::vector<Real> out;
+        if (type == "F32") out = copied<float, Real>(name);
+        else if (type == "F64") out = copied<double, Real>(name);
+        else fail(name + " is no array of numbers");
+        for (const Real value : out)
+            if (!std::isfinite(value)) fail("A number in " + name + " is not finite");
+        return out;
     }
 
-    // An array of numbers of 16 bits, as they are kept.
+    // An array of numbers of 16 bits, as they are kept. Where all bits of the exponent are set, it is no number.
     template <class Stored>
-    std::vector<Stored> halves(const std::string& name, const char* type) const {
-        if (header_[name]["dtype"].text != type) fail(name + " is no array of halves");
+    std::vector<Stored> halves(const std::string& name, const char* type, unsigned exponent) const {
+        if (array(name).type != type) fail(name + " is no array of halves");
+        for (const std::uint16_t bits : copied<std::uint16_t, std::uint16_t>(name))
+            if ((bits & exponent) == exponent) fail("A number in " + name + " is not finite");
         return copied<Stored, Stored>(name);
     }
 
@@ -238,25 +302,90 @@ public:
     }
 
 private:
+    struct Array {
+        std::string type, shape;  // the shape as Python writes it: (), (5,), (2, 5)
+        size_t from = 0, size = 0;  // in bytes
+    };
+
+    // Types of arrays: what they are called in the file and in Python, and bytes a number.
+    struct Type {
+        const char *stored, *name;
+        size_t size;
+    };
+
+    static const Type& type_of(const std::string& stored) {
+        static const Type types[] = {{"F64", "float64", 8}, {"F32", "float32", 4}, {"F16", "float16", 2},
+                                     {"U16", "uint16", 2},  {"U8", "uint8", 1},    {"I64", "int64", 8}};
+        for (const Type& type : types)
+            if (stored == type.stored) return type;
+        fail("An array has a type that no model has");
+    }
+
+    Array array_of(const Json& entry, size_t start) const {
+        Array out;
+        out.type = entry["dtype"].text;
+        const std::uint64_t end = bytes_.size() - start, to = entry["data_offsets"].at(1).count(end),
+                            from = entry["data_offsets"].at(0).count(to);
+        out.from = start + size_t(from);
+        out.size = size_t(to - from);
+        const auto& sides = entry["shape"].items;
+        std::uint64_t numbers = 1;
+        for (size_t i = 0; i < sides.size(); ++i) {
+            const std::uint64_t side = sides[i].count(end);
+            if (side && numbers > end / side) fail("An array lies outside the file");
+            numbers *= side;
+            out.shape += (i ? ", " : "") + std::to_string(side);
+        }
+        out.shape = "(" + out.shape + (sides.size() == 1 ? ",)" : ")");
+        if (numbers * type_of(out.type).size != out.size) fail("An array has another size than it says");
+        return out;
+    }
+
+    // Of the text without the checksum itself, then of each array: name, type and shape, and its bytes.
+    std::uint32_t checksum(std::string text) const {
+        const size_t from = text.find("\"checksum\":"), to = text.find(',', from);  // the first: names are sorted
+        if (to != std::string::npos) text.erase(from, to + 1 - from);
+        std::uint32_t crc = crc32(text);
+        for (const auto& entry : arrays_) {
+            const Array& array = entry.second;
+            crc = crc32(entry.first + " " + type_of(array.type).name + " " + array.shape, crc);
+            crc = crc32(bytes_.data() + array.from, array.size, crc);
+        }
+        return crc;
+    }
+
+    const Array& array(const std::string& name) const {
+        const auto found = arrays_.find(name);
+        if (found == arrays_.end()) fail("The file has no array " + name);
+        return found->second;
+    }
+
     template <class Stored, class Out>
     std::vector<Out> copied(const std::string& name) const {
-        const auto& offsets = header_[name]["data_offsets"].items;
-        const size_t from = start_ + size_t(offsets[0].count()), to = start_ + size_t(offsets[1].count());
-        if (from > to || to > bytes_.size()) fail(name + " lies outside the file");
-        std::vector<Stored> stored((to - from) / sizeof(Stored));
-        if (!stored.empty()) std::memcpy(stored.data(), bytes_.data() + from, stored.size() * sizeof(Stored));
+        const Array& from = array(name);
+        std::vector<Stored> stored(from.size / sizeof(Stored));
+        if (!stored.empty()) std::memcpy(stored.data(), bytes_.data() + from.from, stored.size() * sizeof(Stored));
         return std::vector<Out>(stored.begin(), stored.end());
     }
 
     std::string bytes_;
     Json header_, content_;
-    size_t start_ = 0;
+    std::map<std::string, Array> arrays_;
+    mutable double left_ = 0.0;  // bytes that may still be asked for
 };
+
+template <class Numbers>
+void check_size(const Numbers& numbers, size_t size) {
+    if (numbers.size() != size) fail("A part of the model has another size than it says");
+}
 
 // Memory for a part of the core, aligned to 8 bytes.
 using Block = std::vector<std::uint64_t>;
 
 Block block_of(size_t bytes) { return Block((bytes + 7) / 8); }
+
+constexpr std::uint32_t most_u32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t most_rows = 1u << 20;  // that an expert may keep
 
 // ---- experts
 
@@ -273,13 +402,25 @@ sf2el::Task task_of(const std::string& name) {
     fail("This program is for labels, not for numbers");
 }
 
+// Features of a row, and scores that an expert gives it.
+struct Width {
+    std::uint32_t dim, outputs;
+};
+
+template <class Params>
+void set_outputs(Params& p, const Json& settings, const Width& width) {
+    p.outputs = settings.count_or("outputs", p.outputs, width.outputs);
+    if (settings.has("task")) p.task = task_of(settings["task"].text);
+    if (p.outputs != width.outputs || (p.task == sf2el::Task::binary) != (p.outputs == 1))
+        fail("The model's labels and its experts do not fit");
+}
+
 // The default's experts: only parameters that are not the usual ones are in the file.
-sf2el::PosteriorParams posterior_params(const Json& s, std::uint32_t dim) {
+sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const Width& width) {
     sf2el::PosteriorParams p;
-    p.dim = dim;
-    p.size = s.count_or("size", p.size);
-    p.outputs = s.count_or("outputs", p.outputs);
-    if (s.has("task")) p.task = task_of(s["task"].text);
+    p.dim = width.dim;
+    p.size = s.count_or("size", p.size, most_rows);
+    set_outputs(p, s, width);
     p.gamma = s.real_or("gamma", p.gamma);
     p.linear_scale = s.real_or("linear_scale", p.linear_scale);
     p.rbf_scale = s.real_or("rbf_scale", p.rbf_scale);
@@ -289,9 +430,12 @@ sf2el::PosteriorParams posterior_params(const Json& s, std::uint32_t dim) {
     p.centred = s.real_or("centred", p.centred);
     p.tie_noise = s.real_or("tie_noise", p.tie_noise);
     p.tie_novelty = s.real_or("tie_novelty", p.tie_novelty);
-    p.tie_power = s.count_or("tie_power", p.tie_power);
-    p.most_ties = s.count_or("most_ties", p.most_ties);
+    p.tie_power = s.count_or("tie_power", p.tie_power, 1000);
+    p.most_ties = s.count_or("most_ties", p.most_ties, most_u32);
     p.keep_inverse = !s.has("keep_inverse");
+    // More than any kind of it takes, state and scratch: halves are thawed into doubles.
+    const double side = double(p.dim) + p.size + 2.0;
+    file.ask(64.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
     return p;
 }
 
@@ -305,13 +449,12 @@ public:
           scratch_(block_of(Core::scratch_bytes(p_))),
           core_(p_, state_.data(), scratch_.data()) {
         auto& c = core_.counters();
-        const auto& counts = seat["counters"].items;
+        const Json& counts = seat["counters"];
         std::uint64_t* const kept[] = {&c.labels, &c.joined, &c.removed, &c.floored, &c.refreshed};
         for (size_t i = 0; i < 5; ++i) *kept[i] = counts.at(i).count();
-        if (counts.size() > 5) c.ties = std::uint32_t(counts[5].count());
+        if (counts.items.size() > 5) c.ties = std::uint32_t(counts.at(5).count(most_u32));
         c.residuals = seat["residuals"].real();
-        c.n = std::uint32_t(seat["rows"].count());
-        if (c.n > p_.size) fail("An expert has more rows than it can");
+        c.n = std::uint32_t(seat["rows"].count(p_.size));
     }
 
     void predict(const double* x, double* scores) override { core_.predict(x, scores); }
@@ -328,21 +471,17 @@ protected:
     Core core_;
 };
 
-template <class Numbers>
-void check_size(const Numbers& numbers, size_t size) {
-    if (numbers.size() != size) fail("An expert has another size than it says");
-}
-
 // One after the other: rows, coefficients, and the lower triangles of covariance and, if kept, inverse.
 template <class Real>
 class RealExpert final : public PosteriorExpert<sf2el::Posterior<Real>> {
 public:
-    RealExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
-        : PosteriorExpert<sf2el::Posterior<Real>>(posterior_params(seat["settings"], dim), seat) {
+    RealExpert(const File& file, const std::string& key, const Json& seat, const Width& width)
+        : PosteriorExpert<sf2el::Posterior<Real>>(posterior_params(file, seat["settings"], width), seat) {
         auto& core = this->core_;
         const auto& p = this->p_;
         const std::vector<Real> numbers = file.reals<Real>(key);
-        const size_t n = core.size(), all = this->coordinates(), inverse = p.keep_inverse ? n * (n + 1) / 2 : 0;
+        const size_t dim = p.dim, n = core.size(), all = this->coordinates();
+        const size_t inverse = p.keep_inverse ? n * (n + 1) / 2 : 0;
         check_size(numbers, n * dim + p.outputs * all + all * (all + 1) / 2 + inverse);
         const Real* from = numbers.data();
         for (size_t s = 0; s < n; ++s)
@@ -357,11 +496,11 @@ public:
 // Halves: rows, and the lower triangle of the matrix in place of the covariance. The coefficients apart, as floats.
 class HalvedExpert final : public PosteriorExpert<sf2el::Halved> {
 public:
-    HalvedExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
-        : PosteriorExpert(without_inverse(posterior_params(seat["settings"], dim)), seat) {
-        const std::vector<sf2el::Half> halves = file.halves<sf2el::Half>(key, "F16");
+    HalvedExpert(const File& file, const std::string& key, const Json& seat, const Width& width)
+        : PosteriorExpert(without_inverse(posterior_params(file, seat["settings"], width)), seat) {
+        const std::vector<sf2el::Half> halves = file.halves<sf2el::Half>(key, "F16", 0x7C00);
         const std::vector<float> mean = file.reals<float>(key + ".mean");
-        const size_t n = core_.size(), all = coordinates();
+        const size_t dim = p_.dim, n = core_.size(), all = coordinates();
         check_size(halves, n * dim + all * (all + 1) / 2);
         check_size(mean, p_.outputs * all);
         for (size_t s = 0; s < n; ++s)
@@ -383,7 +522,7 @@ class TurnedExpert final : public Expert {
 public:
     TurnedExpert(std::unique_ptr<Expert> inner, std::vector<float> matrix, std::uint32_t dim, double limit)
         : inner_(std::move(inner)), matrix_(std::move(matrix)), turned_(dim), limit_(limit) {
-        if (matrix_.size() != size_t(dim) * dim) fail("An expert's view has another size than it says");
+        check_size(matrix_, size_t(dim) * dim);
     }
 
     void predict(const double* x, double* scores) override { inner_->predict(turned(x), scores); }
@@ -412,16 +551,15 @@ private:
 // In place of the linear expert where there was no room for its covariance.
 class LogisticExpert final : public Expert {
 public:
-    LogisticExpert(const File& file, const std::string& key, const Json& seat, std::uint32_t dim)
+    LogisticExpert(const File& file, const std::string& key, const Json& seat, const Width& width)
         : block_(file.reals<double>(key)) {
         const Json& s = seat["settings"];
-        p_.dim = dim;
-        p_.outputs = s.count_or("outputs", p_.outputs);
-        if (s.has("task")) p_.task = task_of(s["task"].text);
+        p_.dim = width.dim;
+        set_outputs(p_, s, width);
         p_.step = s.real_or("step", p_.step);
         p_.power = s.real_or("power", p_.power);
         p_.scale = s.real_or("scale", p_.scale);
-        if (block_.size() != sf2el::OnlineLogistic::reals(p_)) fail("An expert has another size than it says");
+        check_size(block_, sf2el::OnlineLogistic::reals(p_));
         scratch_.resize(sf2el::OnlineLogistic::scratch_reals(p_));
         core_ = std::make_unique<sf2el::OnlineLogistic>(p_, block_.data(), scratch_.data());
     }
@@ -452,15 +590,15 @@ sf2el::LearnerParams learner_params(const Json& s, bool lean) {
     for (const Json& term : s["kernel"].items) {
         if (p.kernel_terms == most_kernel_terms) fail("The kernel has too many terms");
         KernelTerm& t = p.kernel[p.kernel_terms++];
-        t.kind = chosen<KernelKind>(term.items[0].text, {{"RBF", KernelKind::rbf},
-                                                         {"Laplacian", KernelKind::laplacian},
-                                                         {"Polynomial", KernelKind::polynomial},
-                                                         {"Linear", KernelKind::linear},
-                                                         {"Constant", KernelKind::constant}});
-        const Json& given = term.items[1];
+        t.kind = chosen<KernelKind>(term.at(0).text, {{"RBF", KernelKind::rbf},
+                                                    {"Laplacian", KernelKind::laplacian},
+                                                    {"Polynomial", KernelKind::polynomial},
+                                                    {"Linear", KernelKind::linear},
+                                                    {"Constant", KernelKind::constant}});
+        const Json& given = term.at(1);
         t.gamma = given.real_or("gamma", given.real_or("value", t.gamma));
         t.offset = given.real_or("offset", t.offset);
-        t.degree = std::int32_t(given.count_or("degree", std::uint32_t(t.degree)));
+        t.degree = std::int32_t(given.count_or("degree", std::uint32_t(t.degree), 16));
     }
     p.graph_width = s["graph_width"].real();
     p.ridge = s["ridge"].real();
@@ -469,7 +607,7 @@ sf2el::LearnerParams learner_params(const Json& s, bool lean) {
     p.label_rate = s["label_rate"].is_null() ? 0.0 : s["label_rate"].real();
     p.radius = s["radius"].real();
     p.jitter = s["jitter"].real();
-    p.pursuit_steps = std::uint32_t(s["pursuit_steps"].count());
+    p.pursuit_steps = std::uint32_t(s["pursuit_steps"].count(1000));
     p.loss = chosen<Loss>(s["loss"].text, {{"logistic", Loss::logistic},
                                            {"hinge", Loss::hinge},
                                            {"squared_hinge", Loss::squared_hinge},
@@ -480,6 +618,7 @@ sf2el::LearnerParams learner_params(const Json& s, bool lean) {
                                                           {"printed-weighted", Equations::printed_weighted}});
     p.projection = !lean && s["projection"].text == "exact" ? Projection::exact : Projection::pursuit;
     p.keep_gram = !lean && s["keep_gram"].truth;
+    if (p.projection == Projection::exact && !p.keep_gram) fail("The learner's settings do not go together");
     p.manifold = s["manifold"].truth;
     p.cap = s["cap"].truth;
     p.project_on_skip = s["on_skip"].text == "project";
@@ -506,10 +645,14 @@ template <class Real>
 class PaperExpert final : public Expert {
 public:
     PaperExpert(const File& file, const std::string& key, const Json& seat, const sf2el::LearnerParams& params,
-                std::uint32_t dim)
+                const Width& width)
         : p_(params) {
-        p_.dim = dim;
-        p_.capacity = std::uint32_t(seat["rows"].count());
+        if (width.outputs != 1) fail("The model's labels and its experts do not fit");
+        p_.dim = width.dim;
+        p_.capacity = std::uint32_t(seat["rows"].count(most_rows));
+        // More than state and scratch take: rows, two matrices, a pursuit's columns.
+        const double rows = p_.capacity, steps = std::min(rows, double(p_.pursuit_steps)) + 1.0;
+        file.ask(8.0 * ((rows + 2.0) * (p_.dim + rows + steps + 16.0) + steps * steps));
         state_ = block_of(sf2el::Learner<Real>::state_bytes(p_));
         scratch_ = block_of(sf2el::Learner<Real>::scratch_bytes(p_));
         core_ = std::make_unique<sf2el::Learner<Real>>(p_, state_.data(), scratch_.data());
@@ -529,16 +672,17 @@ private:
         const auto rows = file.reals<Real>(key + ".rows"), beta = file.reals<Real>(key + ".beta"),
                    weights = file.reals<Real>(key + ".weights");
         const size_t n = beta.size();
-        if (n > p_.capacity || rows.size() != n * p_.dim || weights.size() != n)
-            fail("A learner has another size than it says");
+        if (n > p_.capacity) fail("A learner has more rows than it can");
+        check_size(rows, n * p_.dim);
+        check_size(weights, n);
         auto& c = core_->counters();
         c.seen = counters["seen"].count();
         c.labels = counters["labels"].count();
         c.clock = counters["clock"].count();
         c.rng = counters["rng"].count();
         for (size_t i = 0; i < 2; ++i) {
-            c.seen_by_kind[i] = counters["seen_by_kind"].items.at(i).count();
-            c.decay[i] = counters["decay"].items.at(i).real();
+            c.seen_by_kind[i] = counters["seen_by_kind"].at(i).count();
+            c.decay[i] = counters["decay"].at(i).real();
         }
         c.norm_bound = counters.real_or("norm_bound", HUGE_VAL);
         if (counters.has("refreshes")) c.refreshes = counters["refreshes"].count();
@@ -552,6 +696,7 @@ private:
         c.kept[0] = c.n;
         if (core_->inverse() && file.has(key + ".inverse")) {
             const auto inverse = file.reals<Real>(key + ".inverse");
+            check_size(inverse, n * (n + 1) / 2);
             std::copy(inverse.begin(), inverse.end(), core_->inverse());
             c.inverse_ready = 1;
         }
@@ -575,31 +720,34 @@ struct Space {
     std::unique_ptr<sf2el::Scaler> scaler;
     std::vector<std::unique_ptr<Expert>> experts;
 
-    Space(const File& file, const std::string& key, const Json& space, const Json& recipe) {
+    Space(const File& file, const std::string& key, const Json& space, const Json& recipe, std::uint32_t outputs) {
         names = file.names(key + ".names");
-        dim = std::uint32_t(space["dim"].count());
-        divisor = std::sqrt(space["born"].real());
+        dim = std::uint32_t(space["dim"].count(file.size()));
+        const bool nameless = names.empty() && key == "past";  // of a model that an early version had saved
+        if (dim == 0 || (names.size() != dim && !nameless)) fail("The file does not name all features");
+        divisor = std::sqrt(std::max(1.0, double(space["born"].count(dim))));
         if (file.has(key + ".scaler")) {
             const auto kept = file.reals<double>(key + ".scaler");
-            scaler_block.resize(sf2el::Scaler::reals(dim));
-            if (kept.size() != scaler_block.size()) fail("A space has another size than it says");
+            check_size(kept, sf2el::Scaler::reals(dim));
+            scaler_block.resize(kept.size());
             scaler = std::make_unique<sf2el::Scaler>(dim, scaler_block.data(), divisor);
             std::copy(kept.begin(), kept.end(), scaler_block.begin());
         }
         const auto& seats = space["seats"].items;
         for (size_t i = 0; i < seats.size(); ++i)
-            experts.push_back(expert(file, key + "." + std::to_string(i), seats[i], recipe));
+            experts.push_back(expert(file, key + "." + std::to_string(i), seats[i], recipe, {dim, outputs}));
     }
 
-    std::unique_ptr<Expert> expert(const File& file, const std::string& key, const Json& seat, const Json& recipe) const {
+    std::unique_ptr<Expert> expert(const File& file, const std::string& key, const Json& seat, const Json& recipe,
+                                   const Width& width) const {
         const std::string& kind = seat["kind"].text;
         const std::string precision = seat.has("precision") ? seat["precision"].text : "float64";
-        if (kind == "logistic") return std::make_unique<LogisticExpert>(file, key, seat, dim);
+        if (kind == "logistic") return std::make_unique<LogisticExpert>(file, key, seat, width);
         if (kind == "posterior") {
             std::unique_ptr<Expert> own;
-            if (precision == "float16") own = std::make_unique<HalvedExpert>(file, key, seat, dim);
-            else if (precision == "float32") own = std::make_unique<RealExpert<float>>(file, key, seat, dim);
-            else own = std::make_unique<RealExpert<double>>(file, key, seat, dim);
+            if (precision == "float16") own = std::make_unique<HalvedExpert>(file, key, seat, width);
+            else if (precision == "float32") own = std::make_unique<RealExpert<float>>(file, key, seat, width);
+            else own = std::make_unique<RealExpert<double>>(file, key, seat, width);
             const std::string turn = key + ".turn";
             if (!file.has(turn)) return own;
             return std::make_unique<TurnedExpert>(std::move(own), file.reals<float>(turn), dim, most_scaled / divisor);
@@ -607,8 +755,8 @@ struct Space {
         if (kind != "learner") fail("This program does not know experts of kind " + kind);
         const bool lean = seat["lean"].truth;
         const auto params = recipe.has("settings") ? learner_params(recipe["settings"], lean) : bank_params(lean);
-        if (precision == "float32") return std::make_unique<PaperExpert<float>>(file, key, seat, params, dim);
-        return std::make_unique<PaperExpert<double>>(file, key, seat, params, dim);
+        if (precision == "float32") return std::make_unique<PaperExpert<float>>(file, key, seat, params, width);
+        return std::make_unique<PaperExpert<double>>(file, key, seat, params, width);
     }
 
     // A row as the experts see it; with `keep` it enters the running statistics.
@@ -635,7 +783,7 @@ public:
         : block_(file.reals<double>("psi")) {
         const auto kept = block_;
         sf2el::RecoveryParams p{from, to, recipe["map_ridge"].real(), recipe["map_intercept"].truth};
-        if (kept.size() != sf2el::RecoveryMap::reals(p)) fail("The map has another size than it says");
+        check_size(kept, sf2el::RecoveryMap::reals(p));
         map_ = std::make_unique<sf2el::RecoveryMap>(p, block_.data());
         std::copy(kept.begin(), kept.end(), block_.begin());
     }
@@ -656,10 +804,10 @@ public:
 
     AffineRecovery(const File& file, const std::vector<Real>& matrix, std::uint32_t from, std::uint32_t to,
                    double old_divisor)
-        : block_(block_of(sf2el::AffineMap<Real>::bytes(from, to))), map_(from, to, most_scaled / old_divisor, block_.data()) {
+        : block_(asked(file, from, to)), map_(from, to, most_scaled / old_divisor, block_.data()) {
         const auto head = file.reals<double>("psi");  // center, offset
-        if (head.size() != size_t(from) + to || matrix.size() != size_t(from) * to)
-            fail("The map has another size than it says");
+        check_size(head, size_t(from) + to);
+        check_size(matrix, size_t(from) * to);
         std::copy(head.begin(), head.begin() + from, map_.center());
         std::copy(head.begin() + from, head.end(), map_.offset());
         std::copy(matrix.begin(), matrix.end(), map_.matrix());
@@ -668,6 +816,11 @@ public:
     void apply(const double* z, double* x) const override { map_.apply(z, x); }
 
 private:
+    static Block asked(const File& file, std::uint32_t from, std::uint32_t to) {
+        file.ask(8.0 * (from + 2.0) * (to + 2.0));
+        return block_of(sf2el::AffineMap<Real>::bytes(from, to));
+    }
+
     Block block_;
     sf2el::AffineMap<Real> map_;
 };
@@ -681,15 +834,18 @@ public:
         const Json &stage = content_["stage"], &recipe = content_["recipe"];
         if (stage.is_null()) fail("This model has not seen a row yet");
         bank_ = recipe["kind"].text == "bank";
-        outputs_ = size_t(stage["outputs"].count());
-        current_ = std::make_unique<Space>(file, "current", stage["current"], recipe);
+        const auto outputs = std::uint32_t(stage["outputs"].count(file.size()));
+        if (outputs == 0 || (outputs > 1 && !bank_)) fail("The model's labels are none");
+        outputs_ = outputs;
+        current_ = std::make_unique<Space>(file, "current", stage["current"], recipe, outputs);
+        if (current_->experts.empty()) fail("The model has no expert");
         if (!stage["psi"].is_null()) {
-            past_ = std::make_unique<Space>(file, "past", stage["past"], recipe);
-            const auto from = std::uint32_t(stage["psi"]["new_dim"].count());
+            past_ = std::make_unique<Space>(file, "past", stage["past"], recipe, outputs);
+            const auto from = std::uint32_t(stage["psi"]["new_dim"].count(current_->dim));
             if (!bank_) map_ = std::make_unique<RidgeRecovery>(file, from, past_->dim, recipe);
             else if (stage["psi"].has("brief"))
                 map_ = std::make_unique<AffineRecovery<sf2el::Brief>>(
-                    file, file.halves<sf2el::Brief>("psi.matrix", "U16"), from, past_->dim, past_->divisor);
+                    file, file.halves<sf2el::Brief>("psi.matrix", "U16", 0x7F80), from, past_->dim, past_->divisor);
             else if (recipe["precision"].text == "float32")
                 map_ = std::make_unique<AffineRecovery<float>>(file, from, past_->dim, past_->divisor);
             else map_ = std::make_unique<AffineRecovery<double>>(file, from, past_->dim, past_->divisor);
@@ -698,6 +854,9 @@ public:
         weights_ = file.reals<double>("weights");
         const size_t experts = (past_ ? past_->experts.size() : 0) + current_->experts.size();
         const auto kept = weights_;
+        // The bank's are followed by two numbers that only Python needs, when features change.
+        check_size(kept, bank_ ? sf2el::FixedShare::reals(experts) + 2 : sf2el::Hedge::reals(experts));
+        file.ask(8.0 * double(experts) * (outputs + 1.0));
         if (bank_) {
             const std::vector<double> prior(experts, 1.0);
             share_ = std::make_unique<sf2el::FixedShare>(prior.data(), experts, stage["share"].real(), weights_.data());
@@ -786,7 +945,8 @@ private:
         if (!content_["labels"]["class_weight"].is_null()) fail("This program does not weigh labels");
         const auto& seen = content_["labels"]["seen"].items;
         for (size_t i = 0; i < seen.size(); ++i)
-            if (seen[i].text == label) return outputs_ > 1 ? double(i) : (i == 0 ? 1.0 : -1.0);
+            if (seen[i].text == label && i < std::max(size_t(2), outputs_))
+                return outputs_ > 1 ? double(i) : (i == 0 ? 1.0 : -1.0);
         fail("The model has not seen the label " + label);
     }
 

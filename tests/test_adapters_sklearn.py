@@ -84,7 +84,7 @@ def test_unlabelled_rows_are_learned_without_a_label():
     assert model.model_.to_bytes() == plain.to_bytes()
 
 
-def test_minus_one_beside_one_other_label_is_a_label_in_fit():
+def test_minus_one_and_one_alone_are_labels_in_fit():
     X, y = two_classes()
     model = SF2ELClassifier(budget="16KiB").fit(X, 2 * y - 1)
     assert model.classes_.tolist() == [-1, 1]
@@ -93,15 +93,43 @@ def test_minus_one_beside_one_other_label_is_a_label_in_fit():
     assert model.model_._labels.counts == (2 * np.bincount(y)).tolist()
 
 
-def test_minus_one_is_a_label_in_partial_fit_only_where_classes_name_it():
+@pytest.mark.parametrize("label", [0, 3, "wet"])
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_minus_one_beside_one_other_label_stands_for_none(first, label):
+    X, _ = two_classes(40)
+    y = np.array([label if i % 4 == 0 else -1 for i in range(40)], dtype=object if label == "wet" else None)
+    model = getattr(SF2ELClassifier(), first)(X, y)
+    assert model.classes_.tolist() == [label]
+    assert model.model_._labels.counts == [10]
+    other = "dry" if label == "wet" else 5
+    assert set(model.partial_fit(X[:1], [other]).classes_) == {label, other}
+
+
+def test_a_mark_of_ones_own_beside_one_label_stands_for_none():
+    X, y = two_classes(40)
+    assert SF2ELClassifier(unlabelled="?").fit(X, np.where(y == 1, "wet", "?")).classes_.tolist() == ["wet"]
+    assert SF2ELClassifier(unlabelled=0).fit(X, y).classes_.tolist() == [1]
+
+
+def test_minus_one_and_one_alone_are_what_the_classes_say_in_partial_fit():
     X, y = two_classes(40)
     signs = 2 * y - 1
     named = SF2ELClassifier().partial_fit(X, signs, classes=[-1, 1])
     assert named.partial_fit(X, signs).classes_.tolist() == [-1, 1]
     assert sum(named.model_._labels.counts) == 80
-    unnamed = SF2ELClassifier().partial_fit(X, signs)
-    assert unnamed.classes_.tolist() == [1]
-    assert unnamed.model_._labels.counts == [int(y.sum())]
+    sparse = SF2ELClassifier().partial_fit(X, signs, classes=[0, 1])
+    assert sparse.model_._labels.counts == [0, int(y.sum())]
+    unnamed = SF2ELClassifier()
+    with pytest.raises(ValueError, match=r"name all labels there will be, as by classes=\[-1, 1\]"):
+        unnamed.partial_fit(X, signs)
+    assert not hasattr(unnamed, "model_")
+    assert SF2ELClassifier(unlabelled=None).partial_fit(X, signs).classes_.tolist() == [-1, 1]
+
+
+def test_what_minus_one_means_is_settled_by_the_first_call():
+    X, y = two_classes(40)
+    model = SF2ELClassifier().partial_fit(X[:1], [-1]).partial_fit(X, 2 * y - 1)
+    assert model.classes_.tolist() == [1]
 
 
 def test_another_value_or_none_stands_for_no_label():

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -223,5 +224,5 @@ class Budgets(RuleBasedStateMachine):
         self.total = told.total
 
 
-TestBudgets = Budgets.TestCase
+TestBudgets = pytest.mark.filterwarnings("ignore:.*new features are not used")(Budgets.TestCase)
 TestBudgets.settings = settings(max_examples=60, stateful_step_count=30)

@@ -31,7 +31,7 @@ from sf2el.experiments.default_design import KIB, SLOW, Design, kinds_here
 from sf2el.experiments.default_docs import completed, filled
 from sf2el.experiments.default_fesl import chosen
 from sf2el.experiments.default_few import FEW_LABELS, FewLabels, model_says, run_few_labels
-from sf2el.experiments.default_figures import drawings
+from sf2el.experiments.default_figures import against_best, drawings
 from sf2el.experiments.default_runner import UnitStore, run_units
 from sf2el.experiments.default_study import CEILING, FESL, OURS, PAPER, Study, run_study
 from sf2el.experiments.default_tables import BLOCKS, NOT_RUN, TITLES, write_study
@@ -417,7 +417,7 @@ def test_the_best_other_is_the_best_mean_and_limits_are_each_ones_own():
     scores = {OURS: [0.80, 0.82], "NOGD": [0.7, 0.7], "SF2EL": [0.81, 0.82], FESL: [0.803, 0.823]}
     study = study_of(scores)
     (best,) = study.against_best()
-    assert (best["other"], best["method"], best["holds"]) == (PAPER, "SF2EL", True)
+    assert (best["other"], best["method"], best["holds"]) == (PAPER, "SF2EL (paper)", True)
     assert best["mean"] == pytest.approx(-0.005)
     tighter = replace(SMALL, goals=replace(SMALL.goals, to_best=-0.004))
     assert not study_of(scores, tighter).against_best()[0]["holds"]
@@ -446,7 +446,8 @@ def test_differences_are_paired_and_losses_are_all_named():
 def test_the_small_study_has_every_part(small):
     content = small.content()
     methods = {cell["method"] for cell in content["cells"]}
-    assert {OURS, FESL, *METHODS} <= methods
+    assert {OURS, FESL, *(f"{name} (paper)" for name in METHODS)} <= methods
+    assert "SF2EL" not in methods  # the paper's, or the model?
     assert {cell["budget"] for cell in content["cells"] if cell["method"] == OURS} == set(SMALL.budgets)
     full = [row for row in content["budgets"] if row["budget"] == SMALL.budget]
     assert full[0]["mean"] == 0.0
@@ -559,7 +560,7 @@ def test_the_command_writes_everything(swiss, small, tmp_path, monkeypatch):
     arguments = ["reproduce", "default", "--datasets", "swiss", "--runs", "1", "--jobs", "1"]
     result = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    folder = tmp_path / "default"
+    folder = tmp_path / "default" / "1-run"
     names = ["against-best", "rates-swiss", "budgets-swiss", "drift-stationary", "drift-abrupt"]
     names += ["few-labels"] if version_of("river") else []
     for name in names:
@@ -591,6 +592,51 @@ def test_every_place_of_the_documentation_is_filled(small):
     assert filled(once, content) == once
     with pytest.raises(ValueError, match="no block"):
         filled("<!-- generated: nothing -->\n<!-- end -->", content)
+
+
+def test_files_of_old_fill_the_documentation_the_same_way(small):
+    """They had the paper's methods without a mark, and no single runs."""
+    content = small.content()
+    old = json.loads(json.dumps(content).replace(" (paper)", ""))
+    for cell in old["cells"]:
+        del cell["seeds"]
+    page = completed("# Study\n")
+    assert filled(page, old) == filled(page, json.loads(json.dumps(content)))
+
+
+def test_every_single_run_is_written(small, tmp_path):
+    content = small.content()
+    write_study(tmp_path, content)
+    with (tmp_path / "default-runs.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == sum(cell["runs"] for cell in content["cells"])
+    cell = next(cell for cell in content["cells"] if cell["method"] == "SF2EL (paper)")
+    own = [
+        float(row["accuracy"])
+        for row in rows
+        if [row["method"], float(row["label_rate"])] == [cell["method"], cell["label_rate"]]
+    ]
+    assert np.mean(own) == pytest.approx(cell["accuracy"]["mean"], abs=1e-5)
+
+
+def test_a_single_run_has_neither_deviation_nor_error(tmp_path):
+    one = replace(SMALL, label_rates=(0.3,))
+    content = study_of({OURS: [0.8], "SF2EL": [0.9], FESL: [0.7]}, one).content()
+    assert {cell["accuracy"]["std"] for cell in content["cells"]} == {None}
+    assert {row["standard_error"] for row in content["targets"]} == {None}
+    write_study(tmp_path, content)
+    page = default_page(content, drawings(content), version="0", backend="numpy", seconds=0.0)
+    text = page.write(tmp_path / "index.html").read_text()
+    assert "None" not in text + (tmp_path / "default.md").read_text() + (tmp_path / "default.csv").read_text()
+
+
+def test_an_interval_that_leaves_the_figure_ends_in_an_arrowhead():
+    pytest.importorskip("matplotlib")
+    wide = study_of({OURS: [0.5, 0.9, 0.7], FESL: [0.7, 0.7, 0.7]}).content()
+    narrow = study_of({OURS: [0.70, 0.71, 0.72], FESL: [0.7, 0.711, 0.72]}).content()
+    for content, heads in ((wide, {4, 5}), (narrow, set())):
+        (axes,) = against_best(content).axes
+        assert {line.get_marker() for line in axes.lines} & {4, 5} == heads
 
 
 def test_a_block_without_a_place_gets_a_section_at_the_end_and_the_others_stay():

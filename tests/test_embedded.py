@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
-from hostile import paper, rows
+from hostile import MAKERS, MUTATIONS, closed, made, opened, paper, rows
 
 from sf2el import RBF, SF2EL, Linear
 from sf2el._core import native_available
@@ -136,14 +140,19 @@ SAVED = {
 }
 
 
+def saved(name: str) -> SF2EL:
+    make, stream, _ = SAVED[name]
+    model = make()
+    for x, y in stream:
+        model.learn_one(x, y)
+    return model
+
+
 @pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path, monkeypatch):
     monkeypatch.setenv("SF2EL_BACKEND", "native")
-    make, stream, kinds = SAVED[name]
-    model = make()
-    for x, y in stream:
-        model.learn_one(x, y)
+    model, kinds = saved(name), SAVED[name][2]
     path = tmp_path / "model.safetensors"
     model.save(path)
     names = model._stage.current.names
@@ -173,10 +182,7 @@ def test_the_reader_is_tried_on_every_kind_of_expert():
     names: set[str] = set()
     precisions, brief = set(), set()
     for name in ("bank, swapped", "bank, all of it", "bank, halves", "bank, no room"):
-        make, stream, _ = SAVED[name]
-        model = make()
-        for x, y in stream:
-            model.learn_one(x, y)
+        model = saved(name)
         names |= set(model._stage.names())
         precisions |= {getattr(seat, "precision", None) for seat in model._stage.current.seats}
         brief |= {model._stage.psi.brief} if model._stage.psi is not None else set()
@@ -213,3 +219,120 @@ def test_the_reader_says_in_one_sentence_what_it_cannot_read(content, reader, tm
     )
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+# -- files that are not what they were
+
+FUZZ = int(os.environ.get("SF2EL_FUZZ", "240"))
+"""Mutated files that the reader is tried on."""
+SANITIZED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+# No block may be larger than what a small file may ask for, 64 MiB and 64 times itself.
+STRICT = {"ASAN_OPTIONS": "max_allocation_size_mb=80:hard_rss_limit_mb=1000:detect_leaks=0"}
+
+
+@pytest.fixture(scope="module")
+def strict_reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reader, compiled so that it ends with a report where it does what C++ does not define."""
+    program = tmp_path_factory.mktemp("reader") / "strict"
+    command = [COMPILERS[0], *FLAGS, *SANITIZED, str(READER), "-o", str(program)]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("the compiler has no sanitizers")
+    return program
+
+
+def asked(program: Path, path: Path, lines: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(program), str(path)],
+        input="\n".join(lines),
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        env=os.environ | STRICT,
+    )
+
+
+def sealed(data: bytes) -> bytes:
+    """Return a file with the checksum of what it holds, where it holds enough for one."""
+    names = {
+        "F64": "float64",
+        "F32": "float32",
+        "F16": "float16",
+        "U16": "uint16",
+        "U8": "uint8",
+        "I64": "int64",
+    }
+    try:
+        length = int.from_bytes(data[:8], "little")
+        header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+        text = header["__metadata__"]["sf2el"]
+        found = crc32(text.encode())
+        for name in sorted(set(header) - {"__metadata__"}):
+            entry = header[name]
+            start, stop = entry["data_offsets"]
+            label = f"{name} {names[entry['dtype']]} {tuple(entry['shape'])}"
+            found = crc32(body[start:stop], crc32(label.encode(), found))
+        return closed(header, f'{{"checksum":{found},{text[1:]}', body)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return data
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> bool:
+    """Return whether a file was refused in one sentence, the names of features aside; else it was read."""
+    assert done.returncode in (0, 1), done.stderr
+    last = done.stderr.splitlines()[-1] if done.returncode else ""
+    assert "anitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    assert not done.returncode or last.endswith("."), done.stderr
+    return done.returncode == 1
+
+
+def test_a_bit_of_damage_anywhere_is_told_by_the_checksum(reader, tmp_path):
+    data, path = made("bank, swapped").to_bytes(), tmp_path / "model.safetensors"
+    start = 8 + int.from_bytes(data[:8], "little")
+    for place in np.linspace(start, len(data) - 1, 40).astype(int).tolist():
+        bit = 1 << place % 8
+        path.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+        done = asked(reader, path, [])
+        assert refused(done) and "damaged, says its checksum" in done.stderr
+    header, content, body = opened(data)
+    path.write_bytes(closed(header, content, body))
+    assert "has no checksum" in asked(reader, path, []).stderr
+    path.write_bytes(sealed(closed(header, content, body)))
+    assert not refused(asked(reader, path, []))
+
+
+def test_a_file_that_asks_for_much_or_is_nested_is_refused(strict_reader, tmp_path):
+    header, content, body = opened(made("bank, swapped").to_bytes())
+    path, text = tmp_path / "model.safetensors", json.dumps(content)
+    deep = "[" * 300_000
+    path.write_bytes(len(deep).to_bytes(8, "little") + deep.encode())
+    assert "nested too deeply" in asked(strict_reader, path, []).stderr
+    path.write_bytes(closed(header, deep, body))
+    assert "nested too deeply" in asked(strict_reader, path, []).stderr
+    for key, value in itertools.product(
+        ("dim", "size", "outputs", "new_dim", "rows"), (-1, 0, 60_000, 1 << 31)
+    ):
+        changed = re.sub(rf'"{key}": \d+', f'"{key}": {value}', text)
+        if changed == text:
+            continue
+        path.write_bytes(sealed(closed(header, changed, body)))
+        assert refused(asked(strict_reader, path, [])), (key, value)
+
+
+def test_no_file_makes_the_reader_leave_its_memory(strict_reader, tmp_path):
+    path, rng, told = tmp_path / "model.safetensors", np.random.default_rng(11), []
+    models = [made(name) for name in MAKERS if name not in ("regressor", "nothing")]
+    models += [saved(name) for name in SAVED]
+    for number in range(FUZZ):
+        model = models[int(rng.integers(len(models)))]
+        data = MUTATIONS[number % len(MUTATIONS)](model.to_bytes(), rng)
+        path.write_bytes(sealed(data))
+        values = ",".join(["0.5"] * len(model._stage.current.names))
+        lines = [values, *[f"{values},{label}" for label in ("", "0", "1", "2") for _ in range(3)]]
+        done = asked(strict_reader, path, lines)
+        if refused(done):
+            told.append(done.stderr.splitlines()[-1])
+    # The checks behind the checksum were met, too.
+    assert len(told) < FUZZ and len(set(told)) > 10
+    assert sum("checksum" in sentence for sentence in told) < 0.2 * FUZZ

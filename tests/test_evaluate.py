@@ -466,3 +466,139 @@ def test_river_regressor_gets_errors():
     found = prequential(linear_model.LinearRegression(), stream, label_rate=0.9)
     assert set(found.metrics) == set(evaluate.REGRESSION)
     assert found.windows[-1].metrics["rmse"] < 2.0
+
+
+def rare_labels(rounds=400):
+    """Two features, the label +1 or -1 by the first of them, one label in fifty told."""
+    X = np.random.default_rng(3).normal(size=(rounds, 2))
+    return evolve((X, np.where(X[:, 0] > 0, 1, -1)), seed=0, label_rate=0.02)
+
+
+def test_the_river_adapter_learns_unlabelled_rows_alone_and_in_pipelines():
+    pytest.importorskip("river")
+    from river import compose
+
+    from sf2el import SF2EL
+    from sf2el.adapters.river import SF2ELClassifier
+
+    stream = rare_labels()
+    model, adapter = SF2EL(budget="16KiB"), SF2ELClassifier(budget="16KiB")
+    end = SF2ELClassifier(budget="16KiB")
+    pipeline = compose.FuncTransformer(dict) | end
+    found = [prequential(each, stream).metrics for each in (model, adapter, pipeline)]
+    assert found[0] == found[1] == found[2]
+    assert model.to_bytes() == adapter.model.to_bytes() == pipeline[-1].model.to_bytes()
+
+
+def test_a_scaler_before_the_river_adapter_passes_none_on():
+    pytest.importorskip("river")
+    from river import preprocessing
+
+    from sf2el.adapters.river import SF2ELClassifier
+
+    stream = rare_labels(200)
+    evaluated, by_hand = (preprocessing.StandardScaler() | SF2ELClassifier(budget="16KiB") for _ in range(2))
+    prequential(evaluated, stream)
+    for step in stream:
+        by_hand.predict_one(step.x)
+        by_hand.predict_proba_one(step.x)
+        by_hand.learn_one(step.x, step.y)
+    assert evaluated[-1].model.to_bytes() == by_hand[-1].model.to_bytes()
+    assert f"rows={len(stream)}" in repr(evaluated[-1].model)
+
+
+def test_a_pipeline_with_a_part_that_needs_labels_is_not_called_without():
+    pytest.importorskip("river")
+    from river import feature_extraction, preprocessing, stats
+
+    from sf2el.adapters.river import SF2ELClassifier
+
+    needy = feature_extraction.TargetAgg(by="a", how=stats.Mean())
+    stream = [({"a": t % 2, "b": float(t)}, t % 2) for t in range(60)]
+    for before in (needy, needy.clone() + preprocessing.StandardScaler()):
+        model = before | SF2ELClassifier(budget="16KiB")
+        found = prequential(model, stream, label_rate=0.3)
+        assert f"rows={found.labelled})" in repr(model[-1].model)
+
+
+# ---- models that answer True and False
+
+
+def sayings(stream, label):
+    """Return a stream of pairs with each truth put otherwise."""
+    return [(step.x, label(step.truth)) for step in stream]
+
+
+@pytest.mark.parametrize("negative", [0, -1, -1.0])
+@pytest.mark.parametrize("kind", ["LogisticRegression", "Perceptron", "PAClassifier"])
+def test_rivers_binary_models_do_the_same_whatever_two_labels_are_called(kind, negative):
+    pytest.importorskip("river")
+    from river import linear_model
+
+    stream = rare_labels(300)
+    expected, found = (
+        prequential(getattr(linear_model, kind)(), sayings(stream, label), label_rate=0.3, delay=2)
+        for label in (lambda y: y == 1, lambda y: type(negative)(1) if y == 1 else negative)
+    )
+    assert found == expected
+    assert found.metrics["accuracy"] > 0.6
+
+
+def test_rounds_of_evolve_are_put_into_rivers_words():
+    pytest.importorskip("river")
+    from river import linear_model
+
+    X = np.random.default_rng(3).normal(size=(400, 2))
+    stream = evolve((X, np.where(X[:, 0] > 0, 1, -1)), seed=0, label_rate=0.5, label_delay=3)
+    found = prequential(linear_model.LogisticRegression(), stream).metrics
+    assert found["accuracy"] > 0.6 and found["auc"] > 0.7 and found["log_loss"] < 0.7
+
+
+def test_a_model_that_answers_with_the_labels_it_was_told_is_told_them():
+    model = Recorder([1, -1, 1])
+    assert prequential(model, pairs([1, -1, -1])).metrics["accuracy"] == pytest.approx(2 / 3)
+    assert [y for _, y, _ in model.calls] == [1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"), [("ab", "'a'"), ([1, 2], "2"), ([0, 1, -1], "-1"), ([0.5], "0.5")]
+)
+def test_labels_that_no_boolean_stands_for_are_a_sentence(labels, shown):
+    model = Recorder([False] * 9)
+    with pytest.raises(ValueError, match=f"answers True or False, and the stream has the label {shown}:"):
+        prequential(model, pairs(labels))
+
+
+# ---- numbers of NumPy's, and two models
+
+
+def test_options_may_be_numbers_of_numpys():
+    def told(whole, real):
+        model = Recorder()
+        found = prequential(
+            model, pairs("ab" * 50), window=whole(20), delay=whole(3), label_rate=real(0.5), seed=whole(4)
+        )
+        return model.calls, found.to_dict()["windows"]
+
+    assert told(np.int64, np.float32) == told(int, float)
+
+
+def test_paired_runs():
+    result = evaluate.paired([0.7, 0.8, 0.9], [0.6, 0.7, 0.81])
+    assert result.mean == pytest.approx(0.29 / 3)
+    assert result.low < result.mean < result.high and result.excludes_zero
+    alone = evaluate.paired([0.7], [0.6])
+    assert (alone.half_width, alone.low, alone.high, alone.excludes_zero) == (None, None, None, False)
+    for first, second in (([0.5, 0.6], [0.5]), ([], []), (0.5, 0.6), ([[0.5]], [[0.6]])):
+        with pytest.raises(ValueError, match="one number a run for each model"):
+            evaluate.paired(first, second)
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=20))
+def test_the_interval_of_paired_runs_is_scipys(found):
+    stats = pytest.importorskip("scipy.stats")
+    first, second = np.array(found).T
+    differences = first - second
+    result = evaluate.paired(first, second)
+    error = differences.std(ddof=1) / math.sqrt(len(found))
+    assert result.half_width == pytest.approx(stats.t.ppf(0.975, len(found) - 1) * error, rel=1e-6, abs=1e-9)

@@ -463,25 +463,37 @@ def test_same_seed_same_bits_and_another_seed_others(backend):
     assert state_of(models[0]) == state_of(models[1]) != state_of(models[2])
 
 
+@pytest.mark.filterwarnings("ignore:.*new features are not used")
 def test_a_row_too_large_for_the_budget_in_the_middle_of_a_frame_changes_nothing(backend):
     model = SF2EL(budget=2500, backend=backend)
     columns = [f"f{i}" for i in range(120)]
-    rows = np.full((20, 120), np.nan)
+    rows = np.full((30, 120), np.nan)
     rows[:10, :2] = 1.0
-    rows[10:] = 2.0
-    with pytest.raises(ValueError, match=r"give at least \d+"):
-        model.learn_many(Frame(columns, rows), ["x"] * 20)
+    rows[10:, 2:] = 2.0
+    with pytest.raises(ValueError, match=r"give at least \d+") as raised:
+        model.learn_many(Frame(columns, rows), ["x"] * 30)
     assert (model.events().total, model.predict_one({"f0": 1.0})) == (0, None)
-    # A wide space is noticed a few features at a time, so what is asked for can grow, but not for ever.
-    budgets = [2500]
-    while len(budgets) < 6:
-        try:
-            SF2EL(budget=budgets[-1], backend=backend).learn_many(Frame(columns, rows))
-        except ValueError as error:
-            budgets.append(int(str(error).split()[-1].rstrip(".")))
-        else:
-            break
-    assert 1 < len(budgets) < 6 and budgets == sorted(budgets)
+    budget = int(str(raised.value).split()[-1].rstrip("."))
+    enough = SF2EL(budget=budget, backend=backend)
+    enough.learn_many(Frame(columns, rows), ["x"] * 30)
+    assert set(enough._stage.current.names) == set(columns[2:])
+
+
+def test_new_features_without_room_beside_the_current_ones_are_told_of(backend):
+    model, plain = (SF2EL(budget=2500, backend=backend) for _ in range(2))
+    few, many = {"f0": 1.0, "f1": 2.0}, {f"f{i}": 2.0 * i for i in range(2, 120)}
+    for t in range(10):
+        for one in (model, plain):
+            one.learn_one(few | {"f0": t}, t % 2)
+    with pytest.warns(
+        RuntimeWarning, match=r"give at least \d+\. Until then \d+ new features are not used\."
+    ) as told:
+        for t in range(30):
+            model.learn_one(few | many | {"f0": t}, t % 2)
+            plain.learn_one(few | {"f0": t}, t % 2)
+    assert len(told) == 1
+    assert set(model._stage.current.names) == {"f0", "f1"}
+    assert model.predict_proba_one(few)[1] == pytest.approx(plain.predict_proba_one(few)[1], abs=0.01)
 
 
 def test_the_largest_risks_pass_through_the_hedge(backend):

@@ -67,6 +67,7 @@ def test_every_switch_is_saved(name, backend):
         assert state_of(model) == state_of(straight)
 
 
+@pytest.mark.filterwarnings("ignore:.*new features are not used")
 @pytest.mark.parametrize("kind", ["bank", "classes", "paper"])
 @pytest.mark.parametrize("budget", [1400, 2048, 4096, 16384, 65536])
 def test_the_saved_size_is_the_budget_and_a_short_description(kind, budget):

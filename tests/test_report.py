@@ -340,3 +340,14 @@ def test_windows_without_a_score_make_no_figure():
     summary = run_summary(settings={"regression": True})
     summary["windows"][0]["metrics"] = {"mae": None, "rmse": None}
     assert "How well it went" not in run_html(summary)[1]
+
+
+def test_a_band_ends_where_no_value_can_be():
+    pytest.importorskip("matplotlib")
+    curve = (np.full(20, 0.5), np.full(20, 0.8))
+    for least, bottom in ((0.0, 0.0), (-np.inf, -0.3)):
+        drawn = figures.along_rounds({"SF2EL": curve}, ylabel="average risk", least=least)
+        (axes,) = drawn.axes
+        band = axes.collections[0].get_paths()[0].vertices
+        assert band[:, 1].min() == pytest.approx(bottom)
+        assert axes.get_ylim()[0] == 0.0 if least == 0.0 else axes.get_ylim()[0] < bottom

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from sf2el.cli import main
-from sf2el.datasets import load
+from sf2el.datasets import DatasetMissing, load
+from sf2el.experiments import code
 from sf2el.experiments import reproduce as steps
 from sf2el.experiments.protocol import Experiment, Unit, balanced, curve_rounds, merge, run_unit
-from sf2el.experiments.readings import reading
+from sf2el.experiments.readings import reading, reading_from
 from sf2el.experiments.runner import UnitStore, run_units
-from sf2el.experiments.tables import as_csv, as_json, published
+from sf2el.experiments.statistics import mean_std, paired
+from sf2el.experiments.tables import as_csv, as_json, as_markdown, difference_text, published
 from sf2el.experiments.tune import as_toml, distance_to_paper, tune
-from sf2el.methods import METHODS
+from sf2el.methods import METHODS, run_methods
+from sf2el.recovery import RecoveryMap
+from sf2el.report.reproduction_page import drawings, reproduction_page
+from sf2el.streams import stream_for
 
 SWISS = ("swiss",)
 
@@ -47,9 +56,7 @@ def test_the_results_do_not_depend_on_the_number_of_workers(swiss):
     texts = []
     for jobs in (1, 2, 3):
         result = steps.reproduce(small(), swiss, reading("best"), seeds=range(3), jobs=jobs)
-        texts.append(
-            as_json(result.protocol("table1"), result.cells["table1"], statistics=result.statistics())
-        )
+        texts.append(as_json(result.content()))
     assert texts[0] == texts[1] == texts[2]
 
 
@@ -83,6 +90,26 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
     unit = small()["table1"].units(range(1))[0]
     UnitStore(tmp_path, best, swiss).put(unit, {"SF2EL": {}})
     assert UnitStore(tmp_path, changed, swiss).get(unit) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["experiments/protocol.py", "streams/cut.py", "learner.py", "bank/bank.py", "_core/backend/learner.py"],
+)
+def test_results_of_other_code_are_not_used(changed, swiss, tmp_path, monkeypatch):
+    files = ["experiments/readings.py", "experiments/protocol.py", "streams/cut.py", "learner.py"]
+    for name in [*files, "bank/bank.py", "_core/backend/learner.py"]:
+        (tmp_path / "sf2el" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sf2el" / name).write_text("old")
+    monkeypatch.setattr(code.sf2el, "__file__", str(tmp_path / "sf2el" / "__init__.py"))
+    unit = small()["table1"].units(range(1))[0]
+    store = UnitStore(tmp_path / "out", reading("best"), swiss)
+    store.put(unit, {"SF2EL": {}})
+    assert store.get(unit) == {"SF2EL": {}}
+    (tmp_path / "sf2el" / changed).write_text("new")
+    code._content.cache_clear()
+    assert store.get(unit) is None
+    code._content.cache_clear()
 
 
 def test_other_published_orders_are_other_results(swiss, tmp_path):
@@ -185,12 +212,12 @@ def test_the_command_writes_tables_figures_and_a_page(tmp_path):
     arguments = ["reproduce", "all", "--datasets", "swiss", "--runs", "2", "--out", str(tmp_path)]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
-    folder = tmp_path / "best"
+    folder = tmp_path / "best" / "swiss_2-runs"
     names = {path.name for path in folder.iterdir()}
     assert {
-        f"{table}.{ending}"
+        f"{table}{ending}"
         for table in ("table1", "table2", "label_rates")
-        for ending in ("json", "csv", "md")
+        for ending in (".json", ".csv", ".md", "-runs.csv")
     } <= names
     table = json.loads((folder / "table1.json").read_text())
     assert {cell["method"] for cell in table["cells"]} == set(METHODS)
@@ -242,5 +269,178 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path):
     broken.wait()
     assert len(list(units.glob("*.json"))) < 16, "the run was over before it could be killed"
     subprocess.run(command("killed"), check=True, capture_output=True, env=environment)
-    whole, again = (tmp_path / folder / "best" / "table1.json" for folder in ("whole", "killed"))
+    place = "best/table1_swiss+rfid_8-runs/table1.json"
+    whole, again = (tmp_path / folder / place for folder in ("whole", "killed"))
     assert whole.read_bytes() == again.read_bytes()
+
+
+def command(folder, *arguments):
+    return CliRunner().invoke(main, ["reproduce", *arguments, "--out", str(folder)])
+
+
+def test_a_part_replaces_nothing_of_another_selection(tmp_path):
+    two = ("--datasets", "swiss", "--runs", "2")
+    for arguments in (("table1", *two), ("table2", *two), ("table1", "--datasets", "swiss", "--runs", "1")):
+        done = command(tmp_path, *arguments)
+        assert done.exit_code == 0, done.output
+    folders = {path.name: path for path in (tmp_path / "best").iterdir()}
+    assert set(folders) == {"table1_swiss_2-runs", "table2_swiss_2-runs", "table1_swiss_1-run"}
+    cells = json.loads((folders["table1_swiss_2-runs"] / "table1.json").read_text())["cells"]
+    assert {cell["runs"] for cell in cells} == {2}
+    assert not (folders["table2_swiss_2-runs"] / "table1.json").exists()
+
+
+def test_the_whole_has_the_folder_of_its_reading():
+    whole = steps.experiments_for("all", steps.datasets_of("all"))
+    assert steps.folder_of("all", whole, reading("best"), 10) == Path("best")
+    assert steps.folder_of("all", whole, reading("published"), 9) == Path("published/9-runs")
+    table = steps.experiments_for("table3", steps.datasets_of("all"))
+    assert steps.folder_of("table3", table, reading("best"), 10) == Path("best/table3")
+
+
+def test_single_runs_and_risk_curves_are_written(swiss, tmp_path):
+    result = steps.reproduce(small(), swiss, reading("best"), seeds=range(3))
+    result.write(tmp_path)
+    with (tmp_path / "table1-runs.csv").open() as lines:
+        runs = list(csv.DictReader(lines))
+    assert len(runs) == len(METHODS) * 3
+    by_method = {
+        method: [float(run["accuracy"]) for run in runs if run["method"] == method] for method in METHODS
+    }
+    for cell in result.cells["table1"]:
+        assert mean_std(by_method[cell["method"]]) == cell["accuracy"]
+    gain = result.statistics()["manifold_gains"]["swiss"]["SF2EL"]
+    assert round(paired(by_method["SF2EL"], by_method["FESL-Variant"]).mean, 6) == gain["mean"]
+    with (tmp_path / "figures" / "risk.csv").open() as lines:
+        curve = [row for row in csv.DictReader(lines) if row["method"] == "SF2EL"]
+    rounds, curves = result.risk_curves("swiss")
+    assert [int(row["round"]) for row in curve] == rounds.tolist()
+    assert [float(row["mean"]) for row in curve] == curves["SF2EL"][0].tolist()
+    assert [float(row["std"]) for row in curve] == curves["SF2EL"][1].tolist()
+
+
+def test_a_single_run_has_no_deviation(swiss, tmp_path):
+    result = steps.reproduce(small(), swiss, reading("best"), seeds=range(1))
+    result.write(tmp_path)
+    assert {cell["accuracy"]["std"] for cell in result.cells["table1"]} == {None}
+    with (tmp_path / "figures" / "risk.csv").open() as lines:
+        assert {row["std"] for row in csv.DictReader(lines)} == {""}
+    assert "None" not in (tmp_path / "table1.md").read_text() + (tmp_path / "table1.csv").read_text()
+    page = reproduction_page(result, drawings(result), version="0", backend="numpy", seconds=0.0)
+    assert "None" not in page.write(tmp_path / "index.html").read_text()
+
+
+def test_what_is_printed_as_json_is_what_the_files_hold(tmp_path):
+    done = command(tmp_path, "table2", "--datasets", "swiss", "--runs", "2", "--json")
+    told = json.loads(done.stdout)
+    page = Path(told.pop("page"))
+    assert told == {"table2": json.loads((page.parent / "table2.json").read_text())}
+
+
+def test_simulated_data_have_no_difference_to_the_paper():
+    cell = {"accuracy": {"mean": 0.8, "std": 0.1}, "paper": {"mean": 0.7, "std": 0.1}, "simulated": False}
+    assert difference_text(cell) == "+0.100"
+    assert difference_text(cell | {"simulated": True}) == ""
+    result = steps.reproduce(
+        {"table2": replace(Experiment.declared("table2"), datasets=("rfid",), buffers=(10,))},
+        {"rfid": load("rfid")},
+        reading("best"),
+        seeds=range(1),
+    )
+    if result.datasets["rfid"].simulated:
+        assert "0.542 ± 0.056 |  |" in as_markdown("Table 2", result.cells["table2"])
+
+
+def test_no_difference_is_a_negative_zero(swiss, tmp_path):
+    result = steps.reproduce(small(), swiss, reading("best"), seeds=range(2))
+    page = reproduction_page(result, {}, version="0", backend="numpy", seconds=0.0)
+    text = page.write(tmp_path / "index.html").read_text()
+    assert not re.search(r"[-+]0\.0+\b(?![1-9])", text)
+    assert re.search(r"[-+]0\.\d{4} ± 0\.\d{4}", text)
+
+
+def test_a_dataset_that_is_not_part_of_a_table_is_not_called_missing(tmp_path):
+    for target, dataset in (("table3", "swiss"), ("default", "rfid")):
+        done = command(tmp_path, target, "--datasets", dataset)
+        assert done.exit_code == 1
+        assert f"not on {dataset}." in done.stderr and "is here" not in done.stderr
+
+
+# -- settings of the user
+
+
+def test_settings_that_were_tuned_can_be_reproduced(tmp_path):
+    file = tmp_path / "mine.toml"
+    arguments = ["tune", "--datasets", "swiss", "--trials", "2", "--jobs", "1", "--out", str(file)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    part = ("table2", "--datasets", "swiss", "--runs", "1")
+    file.write_text(re.sub("step = .*", "step = 0.5", file.read_text()))
+    for more in ((), ("--settings", str(file))):
+        done = command(tmp_path, *part, *more)
+        assert done.exit_code == 0, done.output
+    own, given = sorted((tmp_path / "best").iterdir())
+    assert re.fullmatch(r"table2_swiss_1-run_settings-[0-9a-f]{8}", given.name)
+    tables = [json.loads((folder / "table2.json").read_text()) for folder in (own, given)]
+    assert tables[1]["protocol"]["settings"] == "mine.toml"
+    values = tables[1]["protocol"]["hyperparameters"]["swiss"]
+    assert values == vars(reading_from(file, "best").datasets["swiss"])
+    assert tables[0]["cells"] != tables[1]["cells"]
+    assert "mine.toml" in (given / "index.html").read_text()
+
+
+def test_a_file_that_is_no_settings_file_is_refused_in_a_sentence(tmp_path):
+    file = tmp_path / "mine.toml"
+    whole = as_toml("mine", reading("best"))
+    for text in ("[", "", whole.replace("width", "breadth"), whole.replace('on_skip = "project"', "")):
+        file.write_text(text)
+        done = command(tmp_path, "table1", "--datasets", "swiss", "--settings", str(file))
+        assert done.exit_code == 1
+        assert "is not a settings file as sf2el tune writes them" in done.stderr
+    file.write_text(whole.replace("[datasets.swiss]", "[datasets.other]"))
+    done = command(tmp_path, "table1", "--datasets", "swiss", "--settings", str(file))
+    assert done.exit_code == 1 and "has no values for swiss" in done.stderr
+    assert command(tmp_path, "storage", "--settings", str(file)).exit_code == 2
+
+
+# -- what the documentation says
+
+
+def test_plain_least_squares_recovers_what_the_method_s_page_says():
+    try:
+        credit = load("credit-a")
+    except DatasetMissing:
+        pytest.skip("needs credit-a")
+    most = {}
+    for ridge in (0.0, 1e-3):
+        found = []
+        for seed in range(10):
+            stream = stream_for(credit, seed, 0.3, 10)
+            psi = RecoveryMap(credit.d2, credit.d1, ridge=ridge)
+            psi.observe(stream.new[:10], stream.old[-10:])
+            psi.solve()
+            found.append(float(np.abs(psi.recover(stream.after_swap)).max()))
+        most[ridge] = max(found)
+    assert most[0.0] > 50.0
+    assert most[1e-3] < 2.1
+
+
+def test_dropped_coefficients_diverge_where_the_method_s_page_says():
+    try:
+        htru = load("htru_2")
+    except DatasetMissing:
+        pytest.skip("needs htru_2")
+    best = reading("best")
+    stream = stream_for(htru, 0, 0.3, 10)
+    values = replace(best.datasets["htru_2"], smoothness=1e-3)
+    most = {}
+    for on_skip in ("drop", "project"):
+        kept = replace(best, switches=best.switches | {"on_skip": on_skip})
+        setup = kept.setup(stream, "htru_2", buffer_size=60, label_rate=0.3, hyperparameters=values)
+        most[on_skip] = run_methods(stream, setup, methods=["uROGD+MR"], seed=0)["uROGD+MR"].risks.max()
+    assert setup.old.cap
+    assert most["drop"] > 1e5 and most["project"] < 100.0
+
+
+def test_the_citation_names_this_version():
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text()
+    assert f"\nversion: {version('sf2el')}\n" in citation

@@ -348,6 +348,36 @@ def test_killed_while_writing_to_disk(data, tmp_path, moment):
     assert outcome(tmp_path / "cut", tmp_path / "model") == outcome(
         tmp_path / "whole", tmp_path / "whole.model"
     )
+    assert not [path for folder in (tmp_path, tmp_path / "cut") for path in folder.glob(".*")]
+
+
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        (40_000, "predictions.csv cannot be written: file too large; make room and run again, with --resume"),
+        (600, "model.checkpoint cannot be written: file too large; name another file, or make room."),
+        (10, "predictions.csv cannot be written: file too large; make room and run again, with --resume"),
+    ],
+)
+def test_a_full_disk_is_told_with_the_file_and_what_to_do(data, tmp_path, room, said):
+    resource = pytest.importorskip("resource")
+    args = [data, "--label", "y", "--budget", "8KiB", "--checkpoint-every", "500"]
+    done(*args, "--out", tmp_path / "whole", "--save", tmp_path / "whole.model")
+    more = ["--out", tmp_path / "cut", "--save", tmp_path / "model", "--resume", tmp_path / "model"]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        result = invoke(*args, *more)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert result.exit_code == 1
+    assert said in " ".join(result.output.split())
+    done(*args, *more)
+    assert outcome(tmp_path / "cut", tmp_path / "model") == outcome(
+        tmp_path / "whole", tmp_path / "whole.model"
+    )
 
 
 def test_a_finished_run_goes_on_when_the_file_has_grown(tmp_path):

@@ -123,7 +123,7 @@ def test_the_scale_of_a_feature_does_not_matter(scale):
     assert relative(scaled / np.outer(units, units), plain) < 1e-2
 
 
-@pytest.mark.parametrize("budget", ["14KiB", "40KiB"])
+@pytest.mark.parametrize("budget", ["6KiB", "40KiB"])
 @pytest.mark.parametrize("scale", [1e-18, 3e19, 1e90])
 def test_features_of_any_scale_are_learned_in_an_overlap(scale, budget):
     """With a sketch and with exact statistics: no row fails, the model is saved, and its bytes hold."""
@@ -136,7 +136,7 @@ def test_features_of_any_scale_are_learned_in_an_overlap(scale, budget):
     model = SF2EL(budget=budget)
     model.learn_many(X[:100], labels[:100], features=old)
     model.learn_many(np.hstack([X, Z])[100:130], labels[100:130], features=[*old, *new])
-    assert isinstance(model._stage.overlap.joint, Sketch) == (budget == "14KiB")
+    assert isinstance(model._stage.overlap.joint, Sketch) == (budget == "6KiB")
     model = SF2EL.from_bytes(model.to_bytes())
     model.learn_many(Z[130:], labels[130:], features=new)
     odds = [model.predict_proba_one(dict(zip(new, row, strict=True)))[1] for row in Z[130:]]
@@ -218,3 +218,73 @@ def test_a_model_with_a_sketch_is_saved_and_goes_on_alike():
         assert twin.to_bytes() == model.to_bytes()
         assert model.memory_usage() <= 16 * 1024
     assert model._stage.recovers
+
+
+def long_overlap(dim=25, seed=0):
+    """Return rows of an old and a new space of independent features, with labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(700, dim))
+    Z = X @ rng.normal(size=(dim, dim))
+    labels = [int(value > 0) for value in X @ rng.normal(size=dim)]
+    return X, Z, labels, [f"a{i}" for i in range(dim)], [f"b{i}" for i in range(dim)]
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [1, 5, ROOM + 1])
+def test_statistics_that_are_whole_again_are_those_of_the_rows(be, precision, rows):
+    both = rows_of(rows, 30)
+    folded, whole = (JointMap(10, 20, 1.0, precision, be.NAME) for _ in range(2))
+    folded.sketch()
+    for psi in (folded, whole):
+        psi.observe(both[:, :10], both[:, 10:])
+    assert folded.sketched and not whole.sketched
+    folded.unfold()
+    assert not folded.sketched and folded.joint.count == whole.joint.count
+    np.testing.assert_allclose(folded.joint.mean, whole.joint.mean, rtol=1e-12)
+    spread = np.sqrt(np.diagonal(whole.joint.matrix()))
+    wrong = np.abs(folded.joint.matrix() - whole.joint.matrix())
+    assert np.all(wrong <= 5e-3 * np.outer(spread, spread) + 1e-12)
+    folded.observe(both[:, :10], both[:, 10:])
+    assert folded.joint.count == 2 * rows
+
+
+def test_a_long_overlap_has_whole_statistics_where_radial_functions_can_give_way():
+    X, Z, labels, old, new = long_overlap()
+    right = {}
+    for rows in (10, 60):
+        model = SF2EL(budget="16KiB", seed=0)
+        start, stop = 300, 300 + rows
+        model.learn_many(X[:start], labels[:start], features=old)
+        model.learn_many(np.hstack([X, Z])[start:stop], labels[start:stop], features=old + new)
+        assert model._stage.overlap.sketched == (rows < ROOM)
+        assert model.memory_usage() <= 16 * 1024
+        track = model.run_many(Z[stop:], [None] * (700 - stop), features=new)
+        right[rows] = np.mean(track.prediction == labels[stop:])
+        assert model.memory_usage() <= 16 * 1024
+    assert right[60] > right[10] + 0.05, right
+
+
+def test_rows_one_by_one_and_saved_in_between_come_to_the_same_statistics():
+    X, Z, labels, old, new = long_overlap()
+    both = np.hstack([X, Z])
+    table, loop = (SF2EL(budget="16KiB", seed=0) for _ in range(2))
+    for model in (table, loop):
+        model.learn_many(X[:100], labels[:100], features=old)
+    table.learn_many(both[100:125], labels[100:125], features=old + new)
+    for t in range(100, 125):
+        loop.learn_one(dict(zip(old + new, both[t].tolist(), strict=True)), labels[t])
+        loop = SF2EL.from_bytes(loop.to_bytes())
+    assert not table._stage.overlap.sketched
+    assert loop.to_bytes() == table.to_bytes()
+
+
+def test_a_budget_too_small_for_whole_statistics_leaves_the_sketch_and_the_experts():
+    X, Z, labels, old, new = long_overlap()
+    model = SF2EL(budget="5KiB", seed=0)
+    model.learn_many(X[:100], labels[:100], features=old)
+    model.learn_many(np.hstack([X, Z])[100:110], labels[100:110], features=old + new)
+    names = model._stage.names()
+    assert model._stage.overlap.sketched
+    model.learn_many(np.hstack([X, Z])[110:140], labels[110:140], features=old + new)
+    assert model._stage.overlap.sketched and model._stage.names() == names
+    assert model.memory_usage() <= 5 * 1024

@@ -143,7 +143,7 @@ def test_the_command_writes_everything(tmp_path, monkeypatch):
     arguments = ["reproduce", "storage", "--datasets", "swiss", "--runs", "1", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    folder = tmp_path / "storage"
+    folder = tmp_path / "storage" / "1-run"
     for name in ("bytes-swiss", "changing-budget"):
         assert (folder / "figures" / f"{name}.svg").stat().st_size > 10_000
         assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000

@@ -244,6 +244,36 @@ def test_labels_come_out_as_python_objects(y, kind):
     assert step.y in y
 
 
+@pytest.mark.parametrize("y", [["dry", "wet"] * 30, [True, False] * 30, [0, 1] * 30, ["1", "-1"] * 30])
+def test_labels_that_the_eight_methods_cannot_take_are_shown(y):
+    with pytest.raises(ValueError, match=r"labels \+1 and -1 only, and these are like .+: build the stream"):
+        evolve((rows()[0], y), seed=0).two_spaces()
+
+
+def test_numbers_may_be_numpys():
+    given = {"cycles": 2, "overlap": 3, "t1": 20, "t2": 15, "dims": 2, "label_delay": 4}
+    reals = {"noise": 0.5, "label_rate": 0.25}
+    plain = evolve(rows(), seed=5, **given, **reals)
+    numpys = evolve(
+        rows(),
+        seed=np.int64(5),
+        **{name: np.int64(value) for name, value in given.items()},
+        **{name: np.float32(value) for name, value in reals.items()},
+    )
+    assert repr(list(numpys)) == repr(list(plain))
+    assert repr(numpys.pending) == repr(plain.pending)
+    assert [(space.start, space.stop) for space in numpys.spaces] == [(0, 20), (17, 35), (32, 50)]
+    for dims in ([2, 3], np.array([2, 3]), (np.int8(2), np.int64(3))):
+        widths = [space.rows.shape[1] for space in evolve(rows(), seed=0, cycles=2, dims=dims).spaces]
+        assert widths[1:] == [2, 3]
+
+
+@pytest.mark.parametrize("dims", [2.5, "2", np.float64(2.0), True])
+def test_what_is_no_number_of_features_is_refused(dims):
+    with pytest.raises(ValueError, match="dims must be a whole number"):
+        evolve(rows(), seed=0, dims=dims)
+
+
 def test_spaces_must_cover_the_rounds_once_named():
     X, flags = np.zeros((4, 1)), np.ones(8, bool)
     with pytest.raises(ValueError, match="s2 must begin by round 4"):

@@ -32,6 +32,10 @@ _UNITS = {
 }
 
 
+class NoRoomError(ValueError):
+    """The budget is too small for a feature space; the text names the least that would do."""
+
+
 def parse_budget(budget: int | str) -> int:
     """Return a budget in bytes.
 

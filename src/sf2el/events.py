@@ -41,6 +41,7 @@ TEXTS = (
     "the budget has no room to fit the map from {0:.0f} features anew",
     "the budget has no room for how {0:.0f} features vary together",
     "swap to {0:.0f} features, old ones among them; the experts of the {1:.0f} before go on beside",
+    "the budget has no room for {0:.0f} new features beside the {1:.0f} current ones: they are not used",
 )
 (
     FIRST_SPACE,
@@ -70,6 +71,7 @@ TEXTS = (
     SETTLED,
     UNRELATED,
     GROWN,
+    PASSED_OVER,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 
@@ -123,6 +125,11 @@ class EventLog:
         sure = row if certain is None else certain
         self._slots[self.total % len(self._slots)] = (row, kind, first, second, sure)
         self.total += 1
+
+    @property
+    def latest(self) -> int | None:
+        """The kind of the last event."""
+        return int(self._slots[(self.total - 1) % len(self._slots)][1]) if self.total > self.first else None
 
     @property
     def roomy(self) -> bool:

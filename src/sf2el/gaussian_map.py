@@ -8,11 +8,10 @@ and a the standardised new ones,
     \hat x(z) = m_x + S W (W'SW + R)^{-1} a(z).
 
 W and R are fitted to the overlap's B rows by ridge regression: before any row is seen, every old feature is
-as likely to matter for a new one. (Every direction of the whitened features would let the new ones depend most
-on what hardly varies.) Then come the new rows of which the old
-features were never seen: their covariance G is what W'SW + R should be, and a few steps of
-expectation-maximisation bring W and R to agree with it, the later rows counting as at most ``FEW`` times the
-overlap's.
+as likely to matter for a new one. (Were it every direction of the whitened ones, the new features would be
+thought to depend most on what hardly varies.) Then come the new rows of which the old features were never
+seen: their covariance G is what W'SW + R should be, and a few steps of expectation-maximisation bring W and R
+to agree with it, the later rows counting as at most ``FEW`` times the overlap's.
 
 The steps are a backend's (``numpy_backend/gaussian_map.py``, ``native/gaussian_map.hpp``).
 """

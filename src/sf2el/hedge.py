@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core import backend
+from sf2el.kernels import plain_number
 from sf2el.settings import check_range, check_whole
 
 Floats = npt.NDArray[np.float64]
@@ -62,6 +63,7 @@ class Hedge:
     """
 
     def __init__(self, experts: int, *, eta: float | None = None, backend: str | None = None) -> None:
+        experts, eta = plain_number(experts), plain_number(eta)
         check_whole("experts", experts, 1, 1 << 16)
         if eta is not None:
             check_range("eta", eta, above=0.0)

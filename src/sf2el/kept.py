@@ -230,13 +230,31 @@ class KeptModel:
         self._stage, self._refit_at = stage, stage.refit_at(self._rows_seen)
         return told
 
+    def _unfolded(self) -> Told:
+        """Go on with the statistics of a long overlap whole, if radial functions alone give way to them."""
+        assert self._stage is not None
+        stage = self._stage.clone()
+        stage.overlap.unfold()
+        try:
+            told = self._fitted(stage, newcomers=self._newcomer_bytes())
+        except (ValueError, MemoryError):
+            return []
+        if (
+            stage.overlap is None
+            or stage.overlap.sketched
+            or any(one.kind not in events.DETAILS for one in told)
+        ):
+            return []
+        self._stage = stage
+        return told
+
     # -- memory
 
     def set_budget(self, budget: int | str) -> None:
         """Change the bytes the model may use, at once.
 
         With fewer, experts keep fewer rows and the projection of their function onto them; what that moved
-        is told by ``events()``. With more, room for rows opens.
+        is told by ``events()``. With more, room for rows opens, and experts that had to leave begin anew.
 
         Examples
         --------
@@ -256,6 +274,9 @@ class KeptModel:
         if self._stage is not None:
             stage = self._stage.clone()
             told = self._fitted(stage, size, growing=size >= self._budget)
+            if size > self._budget:
+                stage, back = self._regained(stage, size)
+                told += back
         self._events = self._events.resized(events_kept(size))
         self._budget, self._stage = size, stage
         if self._tracker is not None:
@@ -267,6 +288,16 @@ class KeptModel:
                 self._tracker.marks.popitem()
             told += self._wait(self._pending)
         self._record([Happened(events.NEW_BUDGET, size), *told])
+
+    def _regained(self, stage: Stage, budget: int) -> tuple[Stage, Told]:
+        """Return a stage with what had left for want of bytes, if it costs no more than radial functions."""
+        fuller = stage.clone()
+        fuller.counts = self._label_counts()
+        back = self._recipe.regained(fuller)
+        told = back + self._fitted(fuller, budget, growing=True)
+        if any(one.kind not in RESIZED | {events.EXPERTS} for one in told):
+            return stage, []
+        return fuller, told
 
     def memory_usage(self, *, detail: bool = False) -> int | MemoryParts:
         """Return the bytes of everything the model keeps; by part with ``detail``.

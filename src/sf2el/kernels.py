@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,29 @@ LARGEST_SINGLE = 1e15
 
 SMALLEST_EXPONENT = -708.39
 """Below this ``exp`` is exactly 0: the last normal float64 lies at exp(-708.396...)."""
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of any library as Python's own, and what is no number (True is none) as it is.
+
+    Parameters are kept as plain numbers: they are shown, written to files and counted with as such.
+
+    >>> plain_number(np.int64(3)), plain_number(np.float32(0.5)), plain_number(True), plain_number("3")
+    (3, 0.5, True, '3')
+    """
+    if isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
+
+
+def plain_numbers(parameters: Any) -> None:
+    """Make the numbers among the fields of a dataclass, frozen or not, Python's own.
+
+    >>> RBF(np.float32(2.0))
+    RBF(gamma=2.0)
+    """
+    for field in fields(parameters):
+        object.__setattr__(parameters, field.name, plain_number(getattr(parameters, field.name)))
 
 
 def exp_or_zero(z: Array) -> Array:
@@ -82,6 +107,7 @@ class RBF(Kernel):
     gamma: float
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _check_positive("gamma", self.gamma)
 
     def row(self, rows: Array, x: Array) -> Array:
@@ -106,6 +132,7 @@ class Laplacian(Kernel):
     gamma: float
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _check_positive("gamma", self.gamma)
 
     def row(self, rows: Array, x: Array) -> Array:
@@ -132,6 +159,7 @@ class Polynomial(Kernel):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _check_positive("gamma", self.gamma)
         if not (isinstance(self.degree, int) and 1 <= self.degree <= 16):
             raise ValueError(f"degree must be a whole number from 1 to 16, not {self.degree!r}.")
@@ -179,6 +207,7 @@ class Constant(Kernel):
     value: float = 1.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _check_positive("value", self.value)
 
     def row(self, rows: Array, x: Array) -> Array:

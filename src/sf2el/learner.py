@@ -9,9 +9,13 @@ import numpy.typing as npt
 
 from sf2el._core import backend
 from sf2el._core.rng import STRIDE, SplitMix64
+from sf2el.kernels import plain_number
 from sf2el.settings import LearnerSettings, Precision, check_buffer_size, check_choice, check_whole
 
 Floats = npt.NDArray[np.float64]
+
+TWO_CLASSES = ("logistic", "hinge", "squared_hinge")
+"""Losses that tell two classes apart: of any label but -1 and +1 they make something that nobody meant."""
 
 
 class Learner:
@@ -73,6 +77,7 @@ class Learner:
         precision: Precision = "float64",
         backend: str | None = None,
     ) -> None:
+        dim, buffer_size, seed = map(plain_number, (dim, buffer_size, seed))
         check_whole("dim", dim, 1, 1 << 24)
         check_buffer_size(buffer_size)
         check_whole("seed", seed, 0, (1 << 64) - 1)
@@ -85,10 +90,12 @@ class Learner:
         return float(self.core.predict(np.asarray(x, dtype=np.float64)))
 
     def learn(self, x: npt.ArrayLike, y: float = float("nan"), weight: float = 1.0) -> tuple[float, float]:
-        """Learn one row, labelled +1 / -1 or NaN; return its score and risk from before the update.
+        """Learn one row, labelled or not (NaN); return its score and risk from before the update.
 
-        ``weight`` multiplies the loss.
+        Labels are -1 and +1, and numbers for the squared and the absolute loss. ``weight`` multiplies the
+        loss.
         """
+        self._check_label(plain_number(y))
         score, risk = self.core.learn(np.asarray(x, dtype=np.float64), y, weight)
         return score, risk
 
@@ -98,6 +105,7 @@ class Learner:
         Only the loss part of a step of now is taken: no round is counted. A row that is no longer in the
         buffer is treated as a skipped one (``on_skip``).
         """
+        self._check_label(plain_number(y))
         score, risk = self.core.learn_late(np.asarray(x, dtype=np.float64), y, weight)
         return score, risk
 
@@ -106,8 +114,18 @@ class Learner:
 
         ``frozen`` leaves the function and the buffer as they are, and only counts rounds.
         """
-        scores, risks = self.core.run(_rows(X), np.asarray(y, dtype=np.float64), frozen)
+        labels = np.asarray(y)
+        others = labels[(labels != 1) & (labels != -1) & (labels == labels)]
+        if others.size:
+            self._check_label(others.tolist()[0])
+        scores, risks = self.core.run(_rows(X), np.asarray(labels, dtype=np.float64), frozen)
         return scores, risks
+
+    def _check_label(self, y: Any) -> None:
+        if self.settings.loss in TWO_CLASSES and y != 1 and y != -1 and y == y:
+            raise ValueError(
+                f"The {self.settings.loss} loss takes the labels -1 and +1, and NaN for none, not {y!r}."
+            )
 
     def predict_many(self, X: npt.ArrayLike) -> Floats:
         """Return the score of every row."""

@@ -12,7 +12,7 @@ from sf2el.budget import map_bytes
 from sf2el.gaussian_map import Known, Shown, gaussian_map
 from sf2el.posterior import moments_bytes
 from sf2el.rows import LARGEST_FEATURE
-from sf2el.sketch import Sketch, sketch_bytes
+from sf2el.sketch import ROOM, Sketch, sketch_bytes
 from sf2el.space import Space
 
 Floats = npt.NDArray[np.float64]
@@ -33,6 +33,8 @@ class RidgeMap:
     settled = True
     refits = False
     """Solving uses up the sums: no more rows can be taken in after it."""
+
+    sketched = False
 
     def __init__(
         self, new_dim: int, old_dim: int, ridge: float, intercept: bool, backend: str | None
@@ -91,7 +93,8 @@ class JointMap:
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
     not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 40 (d1 + d2) bytes as a sketch, until it is
-    settled; d1 d2 numbers after, or half as many bytes if they are brief.
+    settled; d1 d2 numbers after, or half as many bytes if they are brief. A sketch tells everything of few
+    rows, and little of many: a map that outgrows it needs the statistics whole.
     """
 
     refits = True
@@ -202,23 +205,51 @@ class JointMap:
     @property
     def thinner(self) -> bool:
         """Whether ``thin`` would leave fewer bytes."""
-        return not self.brief or self._sketches
+        return not self.brief or (self._sketches and not (self.outgrown and self.affine is None))
+
+    @property
+    def sketched(self) -> bool:
+        """Whether the statistics are a sketch."""
+        return isinstance(self.joint, Sketch)
 
     @property
     def _sketches(self) -> bool:
         """Whether a sketch of the statistics would take fewer bytes."""
-        if self.joint is None or isinstance(self.joint, Sketch):
+        if self.joint is None or self.sketched:
             return False
         return sketch_bytes(self.new_dim + self.old_dim) < int(self.joint.nbytes)
+
+    @property
+    def left_in_sketch(self) -> int:
+        """How many more rows a sketch can tell everything of; below 0: it has lost some already."""
+        return ROOM - self._rows
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the statistics are whole because a sketch would tell only a part."""
+        return self._sketches and self.left_in_sketch <= 0
 
     def sketch(self) -> None:
         """Keep a sketch of the statistics in their place."""
         self.joint = Sketch.of(self.joint)
 
+    def unfold(self) -> None:
+        """Keep the statistics whole again."""
+        sketch, dim = self.joint, self.new_dim + self.old_dim
+        sums = sketch.count * sketch.matrix()[np.tril_indices(dim)]
+        _, precision, backend = self._made
+        self.joint = _core.backend(backend).Moments(dim, precision)
+        self.joint.set_state(np.concatenate([[sketch.count], sketch.mean, sums]))
+
     def thin(self) -> None:
-        """Keep the map in 16 bits a number, and in place of the statistics a sketch if that is smaller."""
-        if self._sketches:
+        """Keep the map in 16 bits a number, and a sketch of the statistics where it tells as much.
+
+        Where it does not, a map that there is already goes on as it is.
+        """
+        if self._sketches and self.left_in_sketch > 0:
             self.sketch()
+        elif self.outgrown and self.affine is not None:
+            self.settle()
         self.brief = True
         if self.affine is not None:
             matrix, center = self.affine.matrix, self.affine.center
@@ -233,7 +264,7 @@ class JointMap:
         """Return a map that goes its own way from here."""
         twin = JointMap(self.new_dim, self.old_dim, *self._made)
         twin.brief = self.brief
-        if isinstance(self.joint, Sketch):
+        if self.sketched:
             twin.sketch()
         joint = None if self.joint is None else self.joint.state()
         matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)

@@ -23,10 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.hedge import Hedge, Regret
+from sf2el.kernels import plain_number, plain_numbers
 from sf2el.learner import Learner, learner_seed
 from sf2el.recovery import RecoveryMap
 from sf2el.settings import LearnerSettings, Precision, check_buffer_size
 from sf2el.streams import TwoSpaceStream
+
+__all__ = ["METHODS", "ExpertRun", "Method", "MethodRun", "Setup", "run_methods"]
 
 Floats = npt.NDArray[np.float64]
 Expert = Literal["updating", "scratch", "fixed"]
@@ -76,6 +79,12 @@ class Setup:
         The hedge's rate; None takes AdaHedge, ``"theory"`` the paper's sqrt(ln 2 / T2).
     precision
         ``"float64"`` or ``"float32"``: how the learners keep their numbers.
+
+    Examples
+    --------
+    >>> settings = LearnerSettings(label_rate=0.3)
+    >>> Setup(old=settings, new=settings, buffer_size=100).eta
+    'theory'
     """
 
     old: LearnerSettings
@@ -89,12 +98,21 @@ class Setup:
     precision: Precision = "float64"
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_buffer_size(self.buffer_size)
 
 
 @dataclass(frozen=True)
 class ExpertRun:
-    """An expert's scores and risks along the third period, and its learner at the end of it."""
+    """One expert along the third period.
+
+    Attributes
+    ----------
+    scores, risks
+        Its score and its risk in each round, from before it learned the round.
+    learner
+        The :class:`sf2el.Learner` at the end of the period.
+    """
 
     scores: Floats
     risks: Floats
@@ -103,7 +121,19 @@ class ExpertRun:
 
 @dataclass(frozen=True)
 class MethodRun:
-    """A method's scores and risks along the third period; weights and regret where it is a hedge."""
+    """One method along the third period, the T2 rounds in which only the new features are there.
+
+    Attributes
+    ----------
+    scores, risks
+        The method's score and risk in each of these rounds, from before it learned the round.
+    experts
+        The :class:`ExpertRun` of each expert it follows, by name: ``"updating"``, ``"scratch"``, ``"fixed"``.
+    weights
+        Where it follows several: their weights before each round, T2 x experts; None otherwise.
+    regret
+        Where it follows several: the :class:`sf2el.hedge.Regret` of following them; None otherwise.
+    """
 
     scores: Floats
     risks: Floats
@@ -114,7 +144,10 @@ class MethodRun:
     def correct(
         self, y: Floats, *, zero_score: Literal["positive", "error"] = "positive"
     ) -> npt.NDArray[np.bool_]:
-        """Return in which rounds the predicted class is right; a score of 0 predicts +1, or is an error."""
+        """Return in which rounds the predicted class is right; a score of 0 predicts +1, or is an error.
+
+        ``y`` are the labels of these rounds: ``stream.y[stream.t1:]``.
+        """
         if zero_score == "error":
             return np.asarray(self.scores * y > 0.0)
         return np.asarray((self.scores >= 0.0) == (y > 0.0))
@@ -128,21 +161,46 @@ def run_methods(
     stream: TwoSpaceStream,
     setup: Setup,
     *,
-    methods: Iterable[str] = tuple(METHODS),
+    methods: str | Iterable[str] = tuple(METHODS),
     seed: int = 0,
     backend: str | None = None,
 ) -> dict[str, MethodRun]:
     """Run methods on one stream; each expert that several of them need is trained once.
 
+    Parameters
+    ----------
+    stream
+        One change of features; :meth:`sf2el.streams.EvolvingStream.two_spaces` makes it of any rows.
+    setup
+        What all methods share.
+    methods
+        Names of ``METHODS``, or one name; by default all eight.
+    seed
+        Seed of the learners' reservoirs.
+    backend
+        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
+
     Examples
     --------
-    >>> from sf2el.datasets import swiss_stream
-    >>> setup = Setup(old=LearnerSettings(label_rate=0.3), new=LearnerSettings(label_rate=0.3))
-    >>> runs = run_methods(swiss_stream(seed=0, label_rate=0.3), setup, methods=["NOGD", "SF2EL"])
-    >>> sorted(runs), len(runs["SF2EL"].scores)
-    (['NOGD', 'SF2EL'], 1000)
+    Two methods on rows of one's own, in three runs, and the difference of their accuracies:
+
+    >>> from sf2el.evaluate import paired
+    >>> from sf2el.streams import evolve
+    >>> X = np.random.default_rng(0).normal(size=(600, 4))
+    >>> y = np.where(X[:, 0] > 0, 1, -1)
+    >>> settings = LearnerSettings(label_rate=0.3)
+    >>> setup = Setup(old=settings, new=settings)
+    >>> found = {"NOGD": [], "SF2EL": []}
+    >>> for seed in range(3):
+    ...     stream = evolve((X, y), seed=seed, label_rate=0.3).two_spaces()
+    ...     for name, run in run_methods(stream, setup, methods=found, seed=seed).items():
+    ...         found[name].append(run.correct(stream.y[stream.t1 :]).mean())
+    >>> difference = paired(found["SF2EL"], found["NOGD"])
+    >>> difference.mean > 0.0, difference.excludes_zero
+    (True, True)
     """
-    wanted = [_method(name) for name in methods]
+    wanted = [_method(name) for name in ([methods] if isinstance(methods, str) else methods)]
+    seed = plain_number(seed)
     runs: dict[str, MethodRun] = {}
     for manifold in (False, True):
         group = [method for method in wanted if method.manifold == manifold]

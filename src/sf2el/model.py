@@ -12,7 +12,7 @@ from sf2el import events
 from sf2el.bank import BankRecipe
 from sf2el.budget import parse_budget
 from sf2el.events import Happened
-from sf2el.kernels import RBF, Kernel
+from sf2el.kernels import RBF, Kernel, plain_number
 from sf2el.labels import ClassWeight, Label, Labels
 from sf2el.paper import PaperRecipe
 from sf2el.recipe import Recipe
@@ -149,7 +149,7 @@ class SF2EL(StreamModel):
         'up'
         """
         if budget is None:
-            check_buffer_size(buffer_size)
+            check_buffer_size(plain_number(buffer_size))
         settings = LearnerSettings(
             kernel=RBF(1.0) if kernel is None else kernel,
             graph_width=graph_width,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import events
-from sf2el.budget import hedge_bytes, names_bytes, scaler_bytes
+from sf2el.budget import NoRoomError, hedge_bytes, names_bytes, scaler_bytes
 from sf2el.events import Happened
 from sf2el.hedge import Hedge
 from sf2el.learner import learner_seed
@@ -188,13 +188,13 @@ class PaperRecipe(Recipe):
         raise AssertionError("a budget without room was let through")
 
     def _check_fits(self, stage: Stage, budget: int, reserved: int) -> None:
-        """Raise ValueError, naming the least budget, unless a learner of two rows fits beside the spaces."""
+        """Raise NoRoomError, naming the least budget, unless a learner of two rows fits beside the spaces."""
         least = hedge_bytes(1) + least_bytes(self.settings, [stage.current.dim])
         for space in stage.spaces():
             least += names_bytes(space.names) + (scaler_bytes(space.dim) if self.scaled else 0)
         if budget < reserved + least:
             least = smallest_budget(least + reserved - budget_overhead(budget))
-            raise ValueError(
+            raise NoRoomError(
                 f"A learner of {LEAST_BUFFER} rows on {stage.current.dim} features does not fit the budget "
                 f"of {budget} bytes; give at least {least}."
             )

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sf2el.events import Happened
+from sf2el.kernels import plain_numbers
 from sf2el.rows import Names
 from sf2el.settings import LearnerSettings
 from sf2el.space import Space
@@ -30,6 +31,9 @@ class Recipe(ABC):
     """Whether the experts of a space that opens learn beside the current ones."""
     raw_maps: ClassVar[bool]
     """Whether maps take rows as read: a young space's scaling moves, and a map fitted on it would with it."""
+
+    def __post_init__(self) -> None:
+        plain_numbers(self)
 
     def new_space(
         self, names: Names, *, dim: int | None = None, born: int | None = None, related: bool | None = None
@@ -83,6 +87,10 @@ class Recipe(ABC):
 
     def replenished(self, stage: Stage) -> Told:
         """Give the current space back experts that left while another was beside it, where that pays."""
+        return []
+
+    def regained(self, stage: Stage) -> Told:
+        """Give the spaces back what had to leave for want of bytes, now that there are more."""
         return []
 
     def risk_task(self, outputs: int) -> str:

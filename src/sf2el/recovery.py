@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core import backend
+from sf2el.kernels import plain_number
 from sf2el.settings import check_flag, check_range, check_whole
 
 Floats = npt.NDArray[np.float64]
@@ -54,6 +55,7 @@ class RecoveryMap:
         intercept: bool = False,
         backend: str | None = None,
     ) -> None:
+        new_dim, old_dim, ridge = map(plain_number, (new_dim, old_dim, ridge))
         check_range("ridge", ridge, least=0.0)
         check_flag("intercept", intercept)
         check_whole("new_dim", new_dim, 1, 1 << 24)

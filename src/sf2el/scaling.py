@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sf2el._core import backend
 from sf2el.budget import scaler_bytes
+from sf2el.kernels import plain_number
 from sf2el.settings import check_whole
 
 Floats = npt.NDArray[np.float64]
@@ -33,6 +34,7 @@ class Scaler:
     """
 
     def __init__(self, dim: int, *, backend: str | None = None) -> None:
+        dim = plain_number(dim)
         check_whole("dim", dim, 1, 1 << 24)
         self.dim = dim
         self.core: Any = _backend(backend).Scaler(dim)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, get_args
 
-from sf2el.kernels import KERNELS, LARGEST, RBF, Kernel
+from sf2el.kernels import KERNELS, LARGEST, RBF, Kernel, plain_numbers
 from sf2el.losses import LOSSES
 
 Equations = Literal["gradient", "printed", "printed-weighted"]
@@ -94,6 +94,7 @@ class LearnerSettings:
     jitter: float = 1e-3
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not isinstance(self.kernel, Kernel) or any(type(k) not in KERNELS for k in self.kernel.terms()):
             raise ValueError(
                 f"kernel must be one of RBF, Laplacian, Polynomial, Linear, Constant or a sum of them, "

@@ -118,6 +118,10 @@ class Tracker:
         """Return the expected features and those of no space yet."""
         return (*self.expected(), *self.marks)
 
+    def there_lately(self, name: Hashable) -> bool:
+        """Whether a feature of the current or the opened space was in one of the last rows."""
+        return self.absent.get(name, 0) < LATELY - 1
+
     def few(self) -> int:
         """Return up to how many new features are late ones, and not the beginning of a space."""
         return max(1, len(self.current) // 4)
@@ -143,7 +147,7 @@ class Tracker:
         """Take in the features of a row; return what changes because of it, in order."""
         row = set(present)
         changes: list[Change] = []
-        self._count(row)
+        unnoted = self._count(row)
         if self.doubt:
             changes += self._doubted(row)
         changes += self._taken_up()
@@ -151,12 +155,13 @@ class Tracker:
             self.alone += 1
         else:
             self.overlap += 1
-            changes += self._beside(row)
+            changes += self._beside(row, unnoted)
         return changes
 
     # -- counting
 
-    def _count(self, row: set[Hashable]) -> None:
+    def _count(self, row: set[Hashable]) -> Names:
+        """Count a row's features; return those of no space that there is no room to note."""
         known = set(self.current) | set(self.upcoming or ())
         self.losses = 0 if self.upcoming is None else self.losses + 1
         for name in known:
@@ -169,13 +174,14 @@ class Tracker:
                 self.losses = 0
         marks = {name: (mask << 1) & _ALL | (name in row) for name, mask in self.marks.items()}
         self.marks = {name: mask for name, mask in marks.items() if mask}
-        taken = self.marked_bytes()
+        taken, unnoted = self.marked_bytes(), []
         for name in ordered(row - known - self.marks.keys()):
-            taken += _marked_bytes(name)
-            if self.room is None or taken <= self.room:
+            if self.room is None or taken + _marked_bytes(name) <= self.room:
+                taken += _marked_bytes(name)
                 self.marks[name] = 1
             else:
-                taken -= _marked_bytes(name)
+                unnoted.append(name)
+        return tuple(unnoted)
 
     def marked_bytes(self) -> int:
         """Return the bytes of the features that belong to no space yet."""
@@ -227,8 +233,11 @@ class Tracker:
         """Whether a space had to go for the current one; of one that has grown most features are there."""
         return 2 * len(set(past) - set(self.current)) >= len(past)
 
-    def _beside(self, row: set[Hashable]) -> list[Change]:
-        """Two spaces are there: does one of them end?"""
+    def _beside(self, row: set[Hashable], unnoted: Names) -> list[Change]:
+        """Two spaces are there: does one of them end?
+
+        When the current one does, features that there was no room to note go on with the opened one.
+        """
         assert self.upcoming is not None
         new = self.own_upcoming()
         old = set(self.current) - set(self.upcoming)
@@ -238,7 +247,7 @@ class Tracker:
             self._close()
             return [Change(Kind.CLOSE, names, LATELY - 1)]
         if not row & old and row & set(new):
-            return self._swap((), 0, LATELY - 1)
+            return self._swap(unnoted, 0, LATELY - 1)
         steady = STEADY if 2 * len(gone) >= len(self.current) else LATE_ROWS
         if gone and not self._few_new() and self.losses >= steady and self._lives(new):
             shared = tuple(name for name in self.current if name not in gone and name not in self.upcoming)
@@ -264,8 +273,8 @@ class Tracker:
         """Forget the space before: it was dropped, and if its features come back they are new ones."""
         self.past, self.doubt = None, 0
 
-    def _swap(self, shared: Names, ago: int, doubt: int) -> list[Change]:
-        changes = self._go_on(Kind.SWAP, shared, ago)
+    def _swap(self, others: Names, ago: int, doubt: int) -> list[Change]:
+        changes = self._go_on(Kind.SWAP, others, ago)
         self.doubt = doubt
         return changes if doubt else [*changes, self._sure(ago)]
 
@@ -278,11 +287,11 @@ class Tracker:
         self.alone = 0
         return Change(Kind.SURE, self.past, ago)
 
-    def _go_on(self, kind: Kind, shared: Names, ago: int) -> list[Change]:
-        """The opened space goes on, with these features of the current one."""
+    def _go_on(self, kind: Kind, others: Names, ago: int) -> list[Change]:
+        """The opened space goes on, with these features of the current one or of none."""
         assert self.upcoming is not None
-        shared = tuple(name for name in shared if name not in self.upcoming)
-        self.current, self.past, self.upcoming = self.upcoming + shared, self.current, None
+        others = tuple(name for name in others if name not in self.upcoming)
+        self.current, self.past, self.upcoming = self.upcoming + others, self.current, None
         self.absent = {name: count for name, count in self.absent.items() if name in self.current}
         self.overlap, self.losses = 0, 0
         return [Change(kind, self.current, ago)]

@@ -391,6 +391,12 @@ class Stage:
             return NEVER
         return self.began + (1 << (rows - self.began).bit_length())
 
+    def left_in_sketch(self) -> int | None:
+        """Return of how many more rows with both spaces a map's sketch can tell all; None: no sketch."""
+        if self.overlap is None or not self.overlap.sketched:
+            return None
+        return int(self.overlap.left_in_sketch)
+
     def refit(self) -> Told:
         """Fit anew what rests on rows of the current space; return what has left, and freed its bytes."""
         if self.recovers:

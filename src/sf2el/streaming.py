@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import events
-from sf2el.budget import newcomer_room
+from sf2el.budget import NoRoomError, newcomer_room
 from sf2el.events import Happened
 from sf2el.kept import KeptModel, Pending, follow, too_much_refused
 from sf2el.recipe import Told
@@ -56,6 +57,16 @@ class Block(NamedTuple):
         return np.asarray(recovered > self.weights[:, past:].sum(axis=1), dtype=np.int8)
 
 
+class Met(NamedTuple):
+    """What a row's features make of a model, what there is to tell, and whether the spaces have changed."""
+
+    tracker: Tracker
+    stage: Stage
+    told: Told
+    changed: bool
+    warning: str = ""
+
+
 class StreamModel(KeptModel):
     """A model of a stream whose features come and go. Targets are numbers here; children know labels."""
 
@@ -81,11 +92,9 @@ class StreamModel(KeptModel):
 
     def _foreseen(self, observed: Observed) -> Stage:
         """Return the stage that a row meets: this one, or what the row makes of it, if there is room."""
-        assert self._stage is not None and self._tracker is not None
-        tracker = self._tracker.copy()
-        changes = tracker.step(observed)
+        assert self._stage is not None
         try:
-            return self._changed(tracker, changes)[0] if changes else self._stage
+            return self._met(observed).stage
         except ValueError:  # the budget has no room for the space: learning will say so
             return self._stage
 
@@ -128,16 +137,15 @@ class StreamModel(KeptModel):
         """Learn a row with any features; return what was predicted for it just before."""
         if self._stage is None:
             self._first(ordered(observed))
-        assert self._stage is not None and self._tracker is not None
-        tracker = self._tracker.copy()
-        changes = tracker.step(observed)
         borrowed = bool(self._pending) and self._borrows()
-        stage, told = self._changed(tracker, changes) if changes else (self._stage, [])
+        tracker, stage, told, changed, warning = self._met(observed)
+        if warning:  # before anything is learned: some make an error of it
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
         said = _said(stage, observed)
         stage.learn_row(observed, target, weight)
         self._stage, self._tracker = stage, tracker
         told = told + self._wait([*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :])
-        if borrowed and not changes and not self._borrows():
+        if borrowed and not changed and not self._borrows():
             told += self._refitted()  # experts have their room back, as after a change they have already
         self._settled = tracker.upcoming is None and tracker.quiet() > 0
         self._record_roomy(told)
@@ -161,6 +169,9 @@ class StreamModel(KeptModel):
         self._rows_seen += rows
         if self._rows_seen == self._refit_at:
             self._fit_anew()
+        assert self._stage is not None
+        if self._stage.left_in_sketch() == 0:
+            self._record_roomy(self._unfolded())
 
     def _fit_anew(self) -> None:
         assert self._stage is not None
@@ -181,6 +192,47 @@ class StreamModel(KeptModel):
         self._record([Happened(events.FIRST_SPACE, len(names)), *told])
 
     # -- features come and go
+
+    def _met(self, observed: Observed) -> Met:
+        """Return what a row's features make of the model, which is untouched.
+
+        New features that the budget has no room for beside the current ones are not used; once those have
+        been gone for a while, the row's are the only ones.
+        """
+        assert self._stage is not None and self._tracker is not None
+        tracker = self._tracker.copy()
+        changes = tracker.step(observed)
+        if not changes:
+            return Met(tracker, self._stage, [], False)
+        try:
+            return Met(tracker, *self._changed(tracker, changes), True)
+        except NoRoomError as refused:
+            before = self._tracker
+            if not any(before.there_lately(name) or name in observed for name in before.current):
+                return self._alone(ordered(observed))
+            if any(change.kind is Kind.SWAP for change in changes) and before.upcoming is not None:
+                raise
+            return self._without({name for change in changes for name in change.names}, refused)
+
+    def _without(self, names: Set[Hashable], refused: NoRoomError) -> Met:
+        """Return what a row makes of the model that has no room for these features of it."""
+        assert self._stage is not None and self._tracker is not None
+        tracker = self._tracker.copy()
+        tracker.marks = {name: mask for name, mask in tracker.marks.items() if name not in names}
+        if self._events.latest == events.PASSED_OVER:  # told already
+            return Met(tracker, self._stage, [], False)
+        passed_over = Happened(events.PASSED_OVER, len(names), self._stage.current.dim)
+        warning = f"{refused} Until then {len(names)} new features are not used."
+        return Met(tracker, self._stage, [passed_over], False, warning)
+
+    def _alone(self, names: Names) -> Met:
+        """Return what is left of the model where only these features have room."""
+        assert self._stage is not None and self._tracker is not None
+        stage = Stage(self._recipe, self._recipe.new_space(names), self._stage.index + 1, self._outputs())
+        stage.began = self._rows_seen
+        told = self._fitted(stage)
+        told.insert(0, Happened(events.SWAP_NO_ROOM, len(names)))
+        return Met(Tracker(names, room=self._tracker.room), stage, told, True)
 
     @too_much_refused()
     def _changed(self, tracker: Tracker, changes: Sequence[Change]) -> tuple[Stage, Told]:
@@ -266,7 +318,9 @@ class StreamModel(KeptModel):
         upcoming, past = self._stage.upcoming, self._stage.past
         if upcoming is not None and past is not None and not set(upcoming.names).isdisjoint(past.names):
             return 0  # the past space's experts see what is read of it
-        return min(len(table.rows), self._tracker.quiet(), self._refit_at - self._rows_seen)
+        left = self._stage.left_in_sketch() or 0
+        most = min(self._tracker.quiet(), self._refit_at - self._rows_seen)
+        return min(len(table.rows), most, left if left > 0 else most)
 
     def _learn_block(self, table: Table, targets: Floats, weights: Floats | None) -> Rounds:
         stage, tracker = self._stage, self._tracker

@@ -46,8 +46,9 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Bytes, as a number or a text such as ``"64KiB"``: the experts are as large as fits and helps.
     unlabelled
         The entry of ``y`` that stands for a label that is not known, as None always does; None where there is
-        no other. It is a label like others where it must be one: ``partial_fit`` is told so by ``classes``,
-        and ``fit`` sees it with just one label beside it, as in -1 and 1.
+        no other. It is a label where ``classes`` of ``partial_fit`` names it. A ``y`` of -1 and 1 alone could
+        mean either: to ``fit``, which sees all there is, both are labels; a first ``partial_fit`` asks for
+        ``classes``.
     class_weight
         None, ``"balanced"`` (labels weigh inversely to how often they were seen) or a weight for each label,
         above 0 and at most 100.
@@ -112,10 +113,9 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """Learn rows in turn, from the start."""
         with self._undone_by_failure():
             frame, labels, given = self._read(X, y, fresh=True)
-            known = given & ~self._is_unlabelled(labels)
+            signs = self._could_be_signs(labels[given])
+            known = given if signs else given & ~self._is_unlabelled(labels)
             _check_kind(labels[known])
-            if len(np.unique(labels[known])) == 1 and not _mixed(labels[given]):
-                known = given  # -1 and 1: with one label alone there would be nothing to learn
             if not known.any():
                 raise ValueError("No row has a label; fit needs some, partial_fit takes rows without.")
             check_classification_targets(labels[known])
@@ -134,7 +134,7 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             One label a row, or None or what else stands for none.
         classes
             All labels there will be; without them labels are learned as they come. Where they name the value
-            that stands for no label, it is a label.
+            that stands for no label, it is a label. Needed where the first ``y`` has -1 and 1 alone.
         """
         fresh = not hasattr(self, "model_")
         named = None if classes is None else np.unique(column_or_1d(classes))
@@ -143,6 +143,11 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         with self._undone_by_failure():
             frame, labels, known = self._read(X, y, fresh=fresh)
             told = self.classes_ if not fresh and self._fixed else named
+            if fresh and told is None and self._could_be_signs(labels[known]):
+                raise ValueError(
+                    "y has -1 and 1 alone, and -1 could be a label or stand for none: name all labels there "
+                    "will be, as by classes=[-1, 1] or classes=[0, 1]."
+                )
             if told is None or not self._is_unlabelled(told).any():
                 known = known & ~self._is_unlabelled(labels)
             _check_kind(labels[known])
@@ -168,6 +173,10 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         if self.unlabelled is None:
             return np.zeros(len(labels), dtype=bool)
         return np.array([label == self.unlabelled for label in labels.tolist()], dtype=bool)
+
+    def _could_be_signs(self, labels: Array) -> bool:
+        """Tell whether labels are the -1 and 1 of so many binary tables, though -1 stands for no label."""
+        return bool(self.unlabelled == -1) and set(labels.tolist()) == {-1, 1}
 
     def _begin(self, classes: Array, *, fixed: bool) -> None:
         self.model_ = SF2EL(

@@ -10,7 +10,7 @@ from sf2el import events
 from sf2el.bank.entries import SPARE, Entry
 from sf2el.bank.giving_way import give_way, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats
-from sf2el.budget import MODEL_BYTES
+from sf2el.budget import MODEL_BYTES, NoRoomError
 from sf2el.events import Happened
 from sf2el.maps import statistics_bytes
 from sf2el.plan import budget_overhead, smallest_budget
@@ -175,14 +175,14 @@ class BankBudget(Recipe):
         return told
 
     def _refuse(self, stage: Stage, budget: int, reserved: int) -> None:
-        """Raise ValueError, naming the least budget."""
+        """Raise NoRoomError, naming the least budget."""
         widest = max(stage.spaces(), key=lambda space: space.dim)
         classes = f" and {stage.outputs} classes" if stage.outputs > 1 else ""
         needed = stage.fixed_nbytes() + max(
             _bytes(stage.current.seats, 1, Form.HALF), self.new_seat(SPARE, widest, stage.outputs).nbytes
         )
         least = smallest_budget(needed + reserved - budget_overhead(budget))
-        raise ValueError(
+        raise NoRoomError(
             f"The smallest expert on {widest.dim} features{classes} does not fit the budget "
             f"of {budget} bytes; give at least {least}."
         )

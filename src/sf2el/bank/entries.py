@@ -62,6 +62,9 @@ FEW_LABELS = 3.0
 SPARE = Entry("logistic", 0.5, 0.5)
 """In place of the linear expert where its covariance has no room: a number a feature, and no certainty."""
 
+WIDEST = min((entry for entry in BANK if entry.gamma), key=lambda entry: entry.gamma)
+"""Of the radial experts the one that does least harm before labels tell."""
+
 ENTRIES = {entry.name: entry for entry in (*BANK, SPARE)}
 
 WHITE = "white "

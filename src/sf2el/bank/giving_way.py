@@ -81,6 +81,15 @@ def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage, room: int) -> Tol
     return None
 
 
+def _statistics_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """But a sketch, though it tells only a part of so many rows."""
+    psi = stage.overlap
+    if psi is None or not psi.outgrown:
+        return None
+    psi.sketch()
+    return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
+
+
 def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     kernels = kernels_of(stage.current)
     if len(kernels) < 2:
@@ -219,6 +228,7 @@ WAYS = (
     _past_covariance,
     _map_statistics,
     _kernels,
+    _statistics_of_many_rows,
     _covariances,
     _covariance_for_a_map,
     _past,

@@ -21,6 +21,7 @@ from sf2el.bank.entries import (
     SPARE,
     TIE_NOISE,
     WHITE,
+    WIDEST,
     Entry,
     entry_of,
 )
@@ -54,6 +55,11 @@ WIDEST_RELATED = 128
 
 WIDEST_POSTERIOR = 4096
 """Features up to which a covariance of coefficients is thought of: a third of a hundred mebibytes."""
+
+LIGHT_STEP = 0.1
+STEADY = 2.0
+"""Step of the expert without a covariance, and the most that it may be times the features: with |x|^2 near
+their number a step of 8 / |x|^2 would overshoot the steepest slope of the logistic loss."""
 
 OUTDONE = 0.2
 """Share of the best width's weight below which another width goes where bytes are short."""
@@ -144,7 +150,8 @@ class BankRecipe(BankBudget):
             shape = Shape(PAPER, self.precision, LEAST_BUFFER)  # type: ignore[arg-type]
             return PaperSeat(space.dim, shape, learner_seed(self.seed, index), self.backend, entry.name)
         if entry is SPARE:
-            light = LogisticSettings(step=0.1, scale=space.divisor, outputs=outputs, task=task)
+            step = min(LIGHT_STEP, STEADY / space.dim)
+            light = LogisticSettings(step=step, scale=space.divisor, outputs=outputs, task=task)
             return LogisticSeat(entry.name, light, space.dim, self.backend)
         settings = PosteriorSettings(
             size=1 if entry.gamma else 0,
@@ -211,22 +218,53 @@ class BankRecipe(BankBudget):
 
         That is where bytes are free, or where few labels had told which width is best.
         """
-        space = stage.current
-        if space.dim > WIDEST_POSTERIOR:
+        if not self._pays(stage):
             return []
-        there = {entry_of(seat).name for seat in space.seats}
+        kernels = kernels_of(stage.current)
+        there = {entry_of(seat).name for seat in kernels}
         missing = [entry for entry in BANK if entry.gamma and entry.name not in there]
-        young = all(seat.posterior.labels < MANY_LABELS for seat in kernels_of(space))
-        if not missing or not (young or self.full_grown(stage)):
+        young = _young(kernels)
+        return self._joined(stage, missing, [entry.prior if young else ANEW for entry in missing])
+
+    def _pays(self, stage: Stage) -> bool:
+        """Whether all widths pay: few labels have told which is best, or there are bytes for all."""
+        return _young(kernels_of(stage.current)) or self.full_grown(stage)
+
+    def regained(self, stage: Stage) -> Told:
+        """Experts begin anew where others of their kind had to leave, and a map where there is none."""
+        if stage.upcoming is not None and stage.overlap is None:
+            stage.overlap = self.new_map(stage.upcoming, stage.current)
+        missing = [entry for entry in BANK if entry.gamma or entry is LINEAR]
+        if stage.past is not None or stage.upcoming is not None or not self._pays(stage):
+            missing = [LINEAR] if kernels_of(stage.current) else [LINEAR, WIDEST]
+        there = {entry_of(seat).name for seat in stage.current.seats}
+        missing = [entry for entry in missing if entry.name not in there]
+        # They are followed once labels speak for them: more bytes alone change no prediction.
+        told = self._joined(stage, missing, [0.0] * len(missing))
+        opened = stage.upcoming
+        if opened is not None and opened is not stage.past:
+            kinds = dict.fromkeys(entry_of(seat) for seat in stage.current.seats)
+            there = {entry_of(seat).name for seat in opened.seats}
+            missing = [entry for entry in kinds if entry is not SPARE and entry.name not in there]
+            opened.seat(opened.seats + self._new_seats(stage, opened, missing))
+        return told
+
+    def _joined(self, stage: Stage, entries: list[Entry], weights: list[float]) -> Told:
+        """Let experts join the current space that have learned nothing yet, with these weights."""
+        space = stage.current
+        if not entries or space.dim > WIDEST_POSTERIOR:
             return []
-        seats = [self.new_seat(entry, space, stage.outputs) for entry in missing]
+        stage.weights = stage.weights.joined_by(weights)
+        space.seat(space.seats + self._new_seats(stage, space, entries))
+        stage.arrange()
+        return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
+
+    def _new_seats(self, stage: Stage, space: Space, entries: list[Entry]) -> list[Any]:
+        seats = [self.new_seat(entry, space, stage.outputs, index=stage.index) for entry in entries]
         if self.task == "classes":
             for seat in seats:
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))
-        stage.weights = stage.weights.joined_by([entry.prior if young else ANEW for entry in missing])
-        space.seat([*space.seats, *seats])
-        stage.arrange()
-        return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
+        return seats
 
     def keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
         """Leave only these experts in a space; the others' weight goes to them."""
@@ -327,6 +365,10 @@ class BankRecipe(BankBudget):
     def new_map(self, new: Space, old: Space, new_dim: int | None = None) -> JointMap:
         """Return the map from what is known of both spaces together."""
         return JointMap(new_dim or new.dim, old.dim, old.divisor, self.precision, self.backend)
+
+
+def _young(kernels: list[Any]) -> bool:
+    return all(seat.posterior.labels < MANY_LABELS for seat in kernels)
 
 
 def _task(task: str, outputs: int) -> Task:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,14 @@ TARGETS = ("table1", "table2", "table3", "figures", "all", "storage", "default")
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("results/reproduce"),
     show_default=True,
-    help="Folder for tables, figures and the page; one below it for each reading.",
+    help="Folder for all results: one below it for each reading, and in that one for each part.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+@click.option(
+    "--settings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A settings file as sf2el tune writes them, in place of the reading's own; for the paper's tables.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what the JSON files hold.")
 def reproduce(
     target: str,
     reading: str,
@@ -53,12 +58,14 @@ def reproduce(
     jobs: int,
     data_dir: Path | None,
     out: Path,
+    settings: Path | None,
     as_json: bool,
 ) -> None:
     """Run the paper's experiments again: table1, table2, table3, figures, or all.
 
-    Finished runs are kept, and not computed again when the command is repeated. Figures and the page need
-    matplotlib: pip install "sf2el[plot]".
+    Finished runs are kept, and not computed again when the command is repeated, as long as neither data nor
+    settings nor code have changed. A part (a table, some datasets, fewer runs) has a folder of its own and
+    replaces nothing of the whole. Figures and the page need matplotlib: pip install "sf2el[plot]".
 
     storage is an experiment of our own: accuracy by bytes for different ways of keeping the learners, and a
     budget that changes while a stream runs. default is another: the default model beside the paper's methods
@@ -68,38 +75,46 @@ def reproduce(
     from sf2el.experiments import reproduce as steps
     from sf2el.experiments.figures import need_matplotlib
     from sf2el.experiments.readings import reading as reading_of
+    from sf2el.experiments.readings import reading_from
     from sf2el.experiments.runner import UnitStore
     from sf2el.report.reproduction_page import drawings, reproduction_page
 
     need_matplotlib()
     start = time.monotonic()
     datasets = load_chosen(chosen, data_dir)
+    if settings and target in ("default", "storage"):
+        raise click.BadParameter(f"{target} has its own settings.", param_hint="--settings")
     if target == "default":
         _default(datasets, reading, runs, jobs, Output(out / "default", as_json, start))
         return
-    runs = runs or 10
+    runs = runs or steps.RUNS
     if target == "storage":
         _storage(datasets, reading, runs, jobs, Output(out / "storage", as_json, start))
         return
     experiments = steps.experiments_for(target, tuple(datasets))
     if not experiments:
-        raise ValueError(f"None of the datasets of {target} is here; sf2el datasets says how to get them.")
+        raise ValueError(_nothing_to_run(target, steps.datasets_of(target), datasets))
+    found = reading_from(settings, reading) if settings else reading_of(reading)
     used = {name for experiment in experiments.values() for name in experiment.datasets}
     datasets = {name: dataset for name, dataset in datasets.items() if name in used}
+    if lacking := used - found.datasets.keys():
+        raise ValueError(
+            f"{settings} has no values for {', '.join(sorted(lacking))}; name others by --datasets."
+        )
     with progress(f"{target}, {reading} reading", steps.count_units(experiments, range(runs))) as advance:
         result = steps.reproduce(
             experiments,
             datasets,
-            reading_of(reading),
+            found,
             seeds=range(runs),
             jobs=jobs,
-            store=UnitStore(out, reading_of(reading), datasets),
+            store=UnitStore(out, found, datasets),
             advance=advance,
         )
-    output = Output(out / reading, as_json, start)
+    output = Output(out / steps.folder_of(target, experiments, found, runs), as_json, start)
     result.write(output.folder)
     page = partial(reproduction_page, result)
-    output.finish(drawings(result), page, {"cells": result.cells}, partial(_print, result))
+    output.finish(drawings(result), page, result.content(), partial(_print, result))
 
 
 @dataclass(frozen=True)
@@ -110,6 +125,10 @@ class Output:
     as_json: bool
     start: float
     """When the command began, by ``time.monotonic``."""
+
+    def below(self, parts: Sequence[str]) -> Output:
+        """Return the output of a part, in a folder of its own, so that it replaces nothing of the whole."""
+        return replace(self, folder=self.folder / "_".join(parts))
 
     def finish(
         self,
@@ -140,7 +159,8 @@ def _storage(datasets: dict[str, Dataset], name: str, runs: int, jobs: int, outp
     from sf2el.cli.progress import progress
     from sf2el.experiments import storage_runner
     from sf2el.experiments.readings import reading
-    from sf2el.experiments.storage_design import load_design
+    from sf2el.experiments.reproduce import RUNS, selection_parts
+    from sf2el.experiments.storage_design import Design, load_design
     from sf2el.report.storage_page import drawings, storage_page
 
     if name != "best":
@@ -149,13 +169,15 @@ def _storage(datasets: dict[str, Dataset], name: str, runs: int, jobs: int, outp
         raise ValueError("None of the datasets is here; sf2el datasets says how to get them.")
     design = load_design(datasets)
     parts = storage_runner.parts_of(design, storage_runner.entries_of(design, datasets, reading(name)), runs)
+    from_whole = selection_parts(design.datasets, Design.declared().datasets, None if runs == RUNS else runs)
+    output = output.below(from_whole)
     with progress(f"storage, {name} reading", len(parts)) as advance:
         result = storage_runner.measure(
             design, datasets, reading(name), runs=runs, jobs=jobs, advance=advance
         )
     result.write(output.folder)
-    content = {"cells": result.cells, "falls": result.falls()}
-    output.finish(drawings(result), partial(storage_page, result), content, partial(_print_storage, result))
+    page = partial(storage_page, result)
+    output.finish(drawings(result), page, result.content(), partial(_print_storage, result))
 
 
 def _default(datasets: dict[str, Dataset], reading: str, runs: int | None, jobs: int, output: Output) -> None:
@@ -165,15 +187,17 @@ def _default(datasets: dict[str, Dataset], reading: str, runs: int | None, jobs:
     from sf2el.experiments.default_runner import UnitStore
     from sf2el.experiments.default_study import count_units, run_study
     from sf2el.experiments.default_tables import accuracy, verdict, write_study
+    from sf2el.experiments.reproduce import selection_parts
     from sf2el.report.default_page import default_page
 
     if reading != "best":
         raise click.BadParameter("default is measured beside the best reading.", param_hint="--reading")
     design = Design.declared().on(datasets)
     if not design.datasets:
-        raise ValueError("None of the datasets of the study is here; sf2el datasets says how to get them.")
+        raise ValueError(_nothing_to_run("default", Design.declared().datasets, datasets))
     used = {name: datasets[name] for name in design.datasets}
     store = UnitStore(output.folder / "units", design, used)
+    output = output.below(selection_parts(design.datasets, Design.declared().datasets, runs))
     with progress("default", count_units(design, runs)) as advance:
         study = run_study(design, used, runs=runs, jobs=jobs, store=store, advance=advance)
     content = study.content()
@@ -185,6 +209,13 @@ def _default(datasets: dict[str, Dataset], reading: str, runs: int | None, jobs:
             click.echo(f"{name} is not installed: {what} left out.", err=True)
 
     output.finish(drawings(content), partial(default_page, content), content, show)
+
+
+def _nothing_to_run(target: str, declared: Sequence[str], found: Collection[str]) -> str:
+    """Return why a target has nothing to run: its datasets are not here, or not those that were asked for."""
+    if found:
+        return f"{target} is on {', '.join(declared)}, not on {' or '.join(found)}."
+    return f"None of the datasets of {target} is here; sf2el datasets says how to get them."
 
 
 def _print_storage(result: Storage) -> None:

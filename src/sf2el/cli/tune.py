@@ -42,7 +42,7 @@ def tune(
     """Search a reading's hyperparameters and write them as a settings file.
 
     The package's own settings files were made by this command; datasets that are not searched keep their
-    present values.
+    present values. sf2el reproduce --settings FILE runs the paper's experiments with what was found.
     """
     from sf2el.atomic import write_text
     from sf2el.cli.progress import progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sf2el.evaluate.counts import Counts
 from sf2el.evaluate.errors import Errors
+from sf2el.evaluate.paired import Paired, paired
 from sf2el.evaluate.prequential import prequential
 from sf2el.evaluate.probabilities import BINS, Probabilities
 from sf2el.evaluate.scores import CLASSIFICATION, REGRESSION, ClassScores
@@ -18,8 +19,10 @@ __all__ = [
     "Counts",
     "Errors",
     "Evaluation",
+    "Paired",
     "Part",
     "Probabilities",
     "Windows",
+    "paired",
     "prequential",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from sf2el.evaluate.rounds import Learning, steps_of
+from sf2el.evaluate.rounds import Learning, ModelsWords, steps_of
 from sf2el.evaluate.scores import check_names
 from sf2el.evaluate.tally import Evaluation, Tally, feature_periods
+from sf2el.kernels import plain_number
 from sf2el.settings import check_range, check_whole
 
 
@@ -28,7 +29,8 @@ def prequential(
 
     Anything with ``predict_one`` and ``learn_one`` can be evaluated, river's models included. A model whose
     ``learn_one`` takes no label None is not called on unlabelled rows, and one whose ``learn_one`` has no
-    ``late`` learns a delayed label as an ordinary row when it arrives.
+    ``late`` learns a delayed label as an ordinary row when it arrives. A model that answers True and False,
+    as river's binary ones do, is told labels of 1 and -1 or 1 and 0 as True and False.
 
     Time O(1) a round beside the model's own. Memory O(window + delay), whatever the stream's length: AUCs
     come from histograms of 2000 bins, and when there are more than 1000 windows each two become one.
@@ -61,7 +63,8 @@ def prequential(
         A function of round and row whose value labels the period; ``"features"`` makes a period of every run
         of rounds with the same features, which is the default for rounds. At most 1000 are kept apart.
     unlabelled
-        Whether the model learns from rows without label; None finds out from ``learn_one``.
+        Whether the model learns from rows without label; None finds out from ``learn_one``, of a river
+        pipeline from that of each supervised step.
 
     Examples
     --------
@@ -71,6 +74,7 @@ def prequential(
     >>> found.labelled, round(found.windows[-1].metrics["accuracy"], 2)
     (73, 1.0)
     """
+    window, delay, label_rate, seed = map(plain_number, (window, delay, label_rate, seed))
     check_whole("window", window, 1, 1 << 40)
     check_whole("delay", delay, 0, 1 << 40)
     if label_rate is not None:
@@ -81,10 +85,11 @@ def prequential(
         raise ValueError(f"periods must be a function or 'features', not {periods!r}.")
     if metrics is not None:
         check_names(metrics)
-    learning = Learning(model, unlabelled)
+    learning, words = Learning(model, unlabelled), ModelsWords()
     tally: Tally | None = None
     for step in steps_of(stream, delay=delay, mask=mask, label_rate=label_rate, seed=seed):
         prediction = model.predict_one(step.x)
+        step = words.of(step, prediction)
         if tally is None:
             by_features = periods == "features" or (periods is None and step.from_round)
             label = periods if callable(periods) else feature_periods() if by_features else None

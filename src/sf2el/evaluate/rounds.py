@@ -111,17 +111,51 @@ def _late_rows(stream: Any, item: Round) -> tuple[tuple[Row, Any], ...]:
     return tuple((stream.row(index), label) for index, label in item.late)
 
 
+class ModelsWords:
+    """Puts the labels of a stream into the model's words.
+
+    River's binary models answer True and False, and some of them learn wrongly from any other labels. So a
+    model that answers with booleans is told booleans, and is scored by them.
+
+    >>> words = ModelsWords()
+    >>> step = Step(0, {"a": 1}, -1, -1, (({"a": 0}, 1),), False)
+    >>> words.of(step, answer=-1).truth, words.of(step, answer=True).truth, words.of(step, answer=None).late
+    (-1, False, (({'a': 0}, True),))
+    """
+
+    def __init__(self) -> None:
+        self._boolean = False
+        self._negative: Any = None
+
+    def of(self, step: Step, answer: Any) -> Step:
+        """Return a round with its labels as a model takes them that has given this answer."""
+        self._boolean = self._boolean or isinstance(answer, (bool, np.bool_))
+        if not self._boolean:
+            return step
+        truth, told = self._as_boolean(step.truth), self._as_boolean(step.told)
+        late = tuple((x, self._as_boolean(label)) for x, label in step.late)
+        return Step(step.index, step.x, truth, told, late, step.from_round)
+
+    def _as_boolean(self, label: Any) -> bool | None:
+        if label is None:
+            return None
+        if label == 1:
+            return True
+        if label in (0, -1) and self._negative in (None, label):
+            self._negative = label
+            return False
+        raise ValueError(
+            f"The model answers True or False, and the stream has the label {short(label)}: pass labels True "
+            "and False, 1 and 0, or 1 and -1, or a model for more labels."
+        )
+
+
 class Learning:
     """Calls ``learn_one`` with what the model can take."""
 
     def __init__(self, model: Any, unlabelled: bool | None = None) -> None:
-        parameters = inspect.signature(model.learn_one).parameters
-        self._takes_late = "late" in parameters
-        label = list(parameters.values())[1] if len(parameters) > 1 else None
-        # A river pipeline has y=None for its unsupervised parts, yet a supervised end cannot take it.
-        supervised = getattr(model, "_supervised", False) and not self._takes_late
-        optional = label is not None and label.default is None and not supervised
-        self._takes_none = optional if unlabelled is None else unlabelled
+        self._takes_late = "late" in inspect.signature(model.learn_one).parameters
+        self._takes_none = _takes_none(model) if unlabelled is None else unlabelled
         self._learn = model.learn_one
         self.told = 0
         """Labels that the model was told."""
@@ -139,3 +173,16 @@ class Learning:
             else:
                 self._learn(x, label)
             self.told += 1
+
+
+def _takes_none(model: Any) -> bool:
+    """Tell whether a model can learn a row without a label: None is what ``learn_one`` takes by default.
+
+    A river pipeline or union has that default whatever it is made of. It hands the label to its supervised
+    parts, so that these must all be able to do without.
+    """
+    parts = getattr(model, "steps", None) or getattr(model, "transformers", None)
+    if isinstance(parts, Mapping):
+        return all(_takes_none(part) for part in parts.values() if getattr(part, "_supervised", True))
+    parameters = list(inspect.signature(model.learn_one).parameters.values())
+    return len(parameters) > 1 and parameters[1].default is None

@@ -154,6 +154,7 @@ def _differences(
         axes.set(xlabel=f"difference in accuracy to {other}", ylim=(at - 0.3, -0.7))
         axes.locator_params(axis="x", nbins=5)
         _limit_range(axes, [row["mean"] for *_, row in lines])
+        _mark_cuts(axes, [(row, INK if good else MISSED) for *_, good, row in lines], places)
         axes.tick_params(axis="y", length=0)
         axes.plot([], [], "o-", color=INK, markersize=5, linewidth=1.2, label=marks[0])
         axes.plot([], [], "X-", color=MISSED, markersize=5, linewidth=1.2, label=marks[1])
@@ -166,6 +167,17 @@ def _limit_range(axes: Axes, means: Sequence[float]) -> None:
     room = 0.6 * max(0.02, max(means) - min(means))
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, min(means) - room), min(high, max(means) + room))
+
+
+def _mark_cuts(axes: Axes, rows: Sequence[tuple[Mapping[str, Any], str]], places: Sequence[float]) -> None:
+    """Set an arrowhead at the frame where an interval goes on beyond it."""
+    left, right = axes.get_xlim()
+    for (row, color), at in zip(rows, places, strict=True):
+        if row["low"] is None:
+            continue
+        for cut, edge, marker in ((row["low"] < left, left, 4), (row["high"] > right, right, 5)):
+            if cut:  # 4 and 5 are carets whose tip is at the point
+                axes.plot(edge, at, marker=marker, color=color, markersize=5, clip_on=False, zorder=6)
 
 
 def forgetting(content: Content, stream: str) -> Figure:

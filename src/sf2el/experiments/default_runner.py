@@ -5,22 +5,18 @@ Processes, not threads: river's learners and FESL-c are Python, which threads wo
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
-from functools import cache
-from importlib.util import find_spec
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-import sf2el
 from sf2el.datasets import Dataset
+from sf2el.experiments.code import code_digest
 from sf2el.experiments.declared import settings_file
 from sf2el.experiments.default_baselines import version_of
 from sf2el.experiments.default_design import SLOW, Design
@@ -71,30 +67,16 @@ def _settings(unit: Unit, design: Design) -> Any:
     return None
 
 
-@cache
 def _code(kind: str) -> str:
-    """Return a digest of the code that a kind runs, or its package's version with what calls it.
-
-    Not the version of sf2el alone: a model that changed must not be reported by what it reached before.
-    """
-    here, root = Path(__file__).parent, Path(sf2el.__file__).parent
-    files = [here / "default_units.py", *sorted((root / "streams").glob("*.py"))]
-    own = {"drift": "drift.py", "fesl": "fesl.py", FEW_LABELS: "default_few.py"}
-    files += [here / own[kind]] if kind in own else []
-    packages = []
-    if kind in ("default", "paper", "drift", FEW_LABELS):
-        files += sorted(root.glob("*.py")) + sorted((root / "bank").glob("*.py"))
-        files += sorted((root / "_core").rglob("*.py"))
-        core = find_spec("sf2el._core._native")
-        files += [Path(core.origin)] if core and core.origin else []
-        packages.append(os.environ.get("SF2EL_BACKEND", ""))
+    """Return a digest of the code that a kind runs, with the version of the package that it calls."""
+    own = {"paper": "readings.py", "drift": "drift.py", "fesl": "fesl.py", FEW_LABELS: "default_few.py"}
+    files = ["default_units.py", "protocol.py", *([own[kind]] if kind in own else [])]
+    packages: tuple[str, ...] = ()
     if kind in (*SLOW, FEW_LABELS):
-        files.append(here / "default_baselines.py")
-        packages.append(version_of("scikit-learn" if kind == "refit" else "river") or "")
-    digest = hashlib.sha256(json.dumps(packages).encode())
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+        files.append("default_baselines.py")
+        packages = (version_of("scikit-learn" if kind == "refit" else "river") or "",)
+    model = kind in ("default", "paper", "drift", FEW_LABELS)
+    return code_digest(*files, model=model, packages=packages)
 
 
 def run_units(

@@ -12,6 +12,7 @@ from typing import Any
 from sf2el.atomic import write_text
 from sf2el.experiments.default_design import KIB
 from sf2el.experiments.default_study import CEILING, OTHERS, OURS, PAPER
+from sf2el.experiments.statistics import spread_text
 
 Content = Mapping[str, Any]
 Lines = list[str]
@@ -29,6 +30,7 @@ def write_study(folder: Path, content: Content) -> None:
     """Write ``default`` as JSON, CSV and Markdown."""
     write_text(folder / "default.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
     write_text(folder / "default.csv", as_csv(content["cells"]))
+    write_text(folder / "default-runs.csv", runs_csv(content["cells"]))
     write_text(folder / "few-labels.csv", few_labels_csv(content["few_labels"]["problems"]))
     parts = [f"# {content['protocol']['title']}"]
     parts += [f"## {TITLES[name]}\n\n{block(content)}" for name, block in BLOCKS.items()]
@@ -45,6 +47,17 @@ def as_csv(cells: Sequence[Mapping[str, Any]]) -> str:
     for cell in cells:
         numbers = [cell[score][part] for score in scores for part in ("mean", "std")]
         writer.writerow([*(cell.get(key) for key in plain), *numbers])
+    return out.getvalue()
+
+
+def runs_csv(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Return the accuracy of every single run, a row each."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    plain = ("dataset", "label_rate", "method", "budget")
+    writer.writerow([*plain, "seed", "accuracy"])
+    for cell in cells:
+        writer.writerows([*(cell[key] for key in plain), *run] for run in cell["seeds"].items())
     return out.getvalue()
 
 
@@ -67,8 +80,8 @@ def verdict(content: Content) -> str:
     lines = [REHEARSAL] if content["protocol"]["rehearsal"] else []
     lines += [f"- {_share(goals)} goals for the accuracy are reached (mean + 1 standard error)."]
     lines += [
-        f"    - missed on {row['dataset']} at a label rate of {rate(row)}: {score(row['mean'])} "
-        f"± {row['standard_error']:.4f}, goal {score(row['asked'])}"
+        f"    - missed on {row['dataset']} at a label rate of {rate(row)}: {with_error(row)}, "
+        f"goal {score(row['asked'])}"
         for row in goals
         if not row["holds"]
     ]
@@ -119,7 +132,7 @@ def spread(content: Content) -> str:
     for cell in content["cells"]:
         if (cell["method"], cell["budget"]) == (OURS, content["protocol"]["budget"]):
             row = [cell["dataset"], rate(cell), str(cell["runs"])]
-            row += [f"{cell[what]['mean']:.3f} ± {cell[what]['std']:.3f}" for what in SCORES]
+            row += [spread_text(**cell[what]) for what in SCORES]
             lines.append(_line([*row, f"{cell['majority']:.3f}"]))
     return "\n".join(lines)
 
@@ -176,7 +189,7 @@ def few_labels_cells(found: Mapping[str, Any]) -> list[Lines]:
             score(row["accuracy"]),
             score(row["logistic"]),
             signed(row["mean"]),
-            f"{row['standard_error']:.4f}".removeprefix("0"),
+            "" if row["standard_error"] is None else f"{row['standard_error']:.4f}".removeprefix("0"),
             interval(row),
             str(row["runs"]),
             "BEHIND" if row["behind"] else "ahead" if row["ahead"] else "",
@@ -320,8 +333,15 @@ def rate(row: Mapping[str, Any]) -> str:
 
 
 def ahead(row: Mapping[str, Any]) -> str:
-    """Return whom a difference is to: the paper's SF2EL is not ours."""
-    return f"{row['method']} (paper)" if row["other"] == PAPER else str(row["method"])
+    """Return whom a difference is to; files of old have the paper's methods without the mark."""
+    method = str(row["method"])
+    return f"{method} (paper)" if row["other"] == PAPER and not method.endswith("(paper)") else method
+
+
+def with_error(row: Mapping[str, Any]) -> str:
+    """Return a mean with its standard error to read; a single run has none."""
+    error = row["standard_error"]
+    return score(row["mean"]) + ("" if error is None else f" ± {error:.4f}")
 
 
 def interval(row: Mapping[str, Any]) -> str:

@@ -125,6 +125,7 @@ def along_rounds(
     rounds: npt.NDArray[np.int64] | None = None,
     labels: Mapping[str, str] | None = None,
     ylim: tuple[float, float] | None = None,
+    least: float = -np.inf,
     title: str = "",
 ) -> Figure:
     """Draw curves of methods along the rounds: the mean over runs, and a band of one standard deviation.
@@ -142,6 +143,8 @@ def along_rounds(
     ylim
         Limits of the vertical axis; unless given, what holds all curves after the first rounds, whose
         averages over few rounds would set the scale for all others.
+    least
+        What no value can be below: bands end there.
     title
         What the figure is of, where several stand side by side.
     """
@@ -149,7 +152,8 @@ def along_rounds(
         for place, (name, (mean, std)) in enumerate(curves.items()):
             look, kept = LOOKS[name], _thinned(len(mean))
             at, mean, std = kept + 1 if rounds is None else rounds[kept], mean[kept], std[kept]
-            axes.fill_between(at, mean - std, mean + std, color=look.color, alpha=0.16, linewidth=0)
+            low = np.maximum(mean - std, least)
+            axes.fill_between(at, low, mean + std, color=look.color, alpha=0.16, linewidth=0)
             axes.plot(
                 at,
                 mean,
@@ -159,7 +163,7 @@ def along_rounds(
                 markevery=_marked(at, (place + 0.5) / len(curves)),
                 label=(labels or {}).get(name, name),
             )
-        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=ylim or _settled_range(curves))
+        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=ylim or _settled_range(curves, least))
         axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
         legend_above(figure, columns=1 if labels else 2)
         return figure
@@ -170,7 +174,8 @@ def scatter(rows: Floats, classes: Floats, *, xlabel: str, ylabel: str) -> Figur
     with column_axes(3.1) as (figure, axes):
         for sign, name in ((1.0, "class +1"), (-1.0, "class -1")):
             points = rows[classes == sign]
-            axes.scatter(points[:, 0], points[:, 1], s=5, color=CLASS_COLORS[sign], linewidths=0, label=name)
+            axes.scatter(points[:, 0], points[:, 1], s=5, color=CLASS_COLORS[sign], linewidths=0)
+            axes.plot([], [], "o", color=CLASS_COLORS[sign], markersize=6, label=name)
         axes.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
         legend_above(figure, columns=2)
         return figure
@@ -187,13 +192,13 @@ def _marked(rounds: npt.NDArray[np.int64], shift: float) -> list[int]:
     return [int(place) for place in np.searchsorted(rounds, (np.arange(6) + shift) / 6 * rounds[-1])]
 
 
-def _settled_range(curves: Curves) -> tuple[float, float]:
+def _settled_range(curves: Curves, least: float) -> tuple[float, float]:
     """Return the range of the bands without their first 2 %, and a little room."""
     settled = [(mean[len(mean) // 50 :], std[len(mean) // 50 :]) for mean, std in curves.values()]
-    least = min(float((mean - std).min()) for mean, std in settled)
-    most = max(float((mean + std).max()) for mean, std in settled)
-    room = 0.05 * (most - least)
-    return least - room, most + room
+    low = max(least, min(float((mean - std).min()) for mean, std in settled))
+    high = max(float((mean + std).max()) for mean, std in settled)
+    room = 0.05 * (high - low)
+    return max(least, low - room), high + room
 
 
 def by_number(

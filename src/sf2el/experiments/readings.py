@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +57,8 @@ class Reading:
     name: str
     switches: dict[str, Any]
     datasets: dict[str, Hyperparameters]
+    file: str = ""
+    """The user's settings file that it was read from; none for the package's own."""
 
     @property
     def zero_score(self) -> Literal["positive", "error"]:
@@ -114,6 +118,30 @@ def reading(name: str) -> Reading:
     content = settings_file(name)
     datasets = {key: Hyperparameters(**values) for key, values in content["datasets"].items()}
     return Reading(name, content["switches"], datasets)
+
+
+def reading_from(path: Path, name: str) -> Reading:
+    """Return a reading from a settings file like those that ``sf2el tune`` writes.
+
+    It has the switches and hyperparameters of the file; ``name`` is the package's reading that it stands for.
+    """
+    own = reading(name)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        datasets = {key: Hyperparameters(**values) for key, values in content["datasets"].items()}
+        switches = content["switches"]
+        if switches.keys() != own.switches.keys():
+            raise ValueError(f"[switches] must have {', '.join(own.switches)}")
+    except (
+        tomllib.TOMLDecodeError,
+        UnicodeDecodeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        raise ValueError(f"{path} is not a settings file as sf2el tune writes them: {error}.") from error
+    return Reading(name, switches, datasets, path.name)
 
 
 def median_squared_distance(rows: Floats) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments import tables
 from sf2el.experiments.protocol import Experiment, Unit, curve_rounds, merge
@@ -30,6 +33,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "all": ("table1", "table2", "table3", "label_rates"),
 }
 """What can be asked for, and the experiments it needs."""
+
+RUNS = 10
+"""How many runs the paper has."""
 
 CURVED = ("NOGD+MR", "uROGD+MR", "fROGD+MR", "SF2EL")
 """The methods of the paper's risk figures: those that have a risk in every round."""
@@ -52,6 +58,7 @@ class Reproduction:
         return {
             "title": experiment.title,
             "reading": self.reading.name,
+            "settings": self.reading.file or "the package's own",
             "seeds": list(self.seeds),
             "overlap": experiment.overlap,
             "periods": "T1 = n // 2, T2 = n - T1",
@@ -84,29 +91,79 @@ class Reproduction:
             for cell in self.cells.get(name, ()):
                 if cell["dataset"] == dataset:
                     spread = cell["accuracy"]
-                    out.setdefault(cell["method"], {})[cell[axis]] = (spread["mean"], spread["std"])
+                    out.setdefault(cell["method"], {})[cell[axis]] = (
+                        spread["mean"],
+                        spread["std"] or 0.0,
+                    )
         return out
 
     def statistics(self) -> dict[str, Any]:
         """Return paired differences and regrets of Table 1's runs, as plain data."""
         experiment = self.experiments["table1"]
-        gains = tables.manifold_gains(experiment, self.measured, self.seeds)
         best = tables.against_best(experiment, self.measured, self.seeds)
         return {
-            "manifold_gains": {d: {m: _interval(p) for m, p in row.items()} for d, row in gains.items()},
+            "manifold_gains": self.manifold_gains("table1", "method"),
             "against_best": {d: {"baseline": name, **_interval(p)} for d, (name, p) in best.items()},
             "regrets": tables.regrets(experiment, self.measured, self.seeds),
         }
 
+    def manifold_gains(self, name: str, by: str) -> dict[str, dict[str, dict[str, float | None]]]:
+        """Return paired gains from the manifold term by dataset, then ``"method"`` or ``"label_rate"``."""
+        found: dict[str, dict[str, dict[str, float | None]]] = {}
+        gains = tables.manifold_gains(self.experiments[name], self.measured, self.seeds)
+        for dataset, rate, method, difference in gains:
+            key = method if by == "method" else f"{rate:g}"
+            found.setdefault(dataset, {})[key] = _interval(difference)
+        return found
+
+    def content(self) -> dict[str, dict[str, Any]]:
+        """Return every table as plain data, by name: what its JSON file holds."""
+        found: dict[str, dict[str, Any]] = {
+            name: {"protocol": self.protocol(name), "cells": cells} for name, cells in self.cells.items()
+        }
+        if "table1" in found:
+            found["table1"]["statistics"] = self.statistics()
+        if "label_rates" in found:
+            gains = self.manifold_gains("label_rates", "label_rate")
+            found["label_rates"]["statistics"] = {"manifold_gains": gains}
+        return found
+
+    def risk_rows(self) -> list[dict[str, Any]]:
+        """Return the curves of the risk figures: a row for each dataset, method and round drawn."""
+        found = []
+        for dataset in self.experiments["table1"].datasets:
+            rounds, curves = self.risk_curves(dataset)
+            for method, (mean, std) in curves.items():
+                spread = std if len(self.seeds) > 1 else [None] * len(rounds)
+                for at, value, deviation in zip(rounds, mean, spread, strict=True):
+                    row = {"dataset": dataset, "method": method, "round": int(at), "mean": float(value)}
+                    found.append(row | {"std": None if deviation is None else float(deviation)})
+        return found
+
     def write(self, folder: Path) -> None:
-        """Write every table as JSON, CSV and Markdown; Table 1 with its statistics."""
-        for name, cells in self.cells.items():
-            more = {"statistics": self.statistics()} if name == "table1" else {}
-            title = self.experiments[name].title
-            tables.write_table(folder, name, title, self.protocol(name), cells, **more)
+        """Write every table as JSON, CSV and Markdown, its single runs as CSV, and the curves of the risk."""
+        for name, content in self.content().items():
+            experiment = self.experiments[name]
+            write_text(folder / f"{name}.json", tables.as_json(content))
+            write_text(folder / f"{name}.csv", tables.as_csv(content["cells"]))
+            write_text(folder / f"{name}.md", tables.as_markdown(experiment.title, content["cells"]))
+            runs = tables.run_rows(experiment, self.measured, self.seeds)
+            write_text(folder / f"{name}-runs.csv", tables.rows_as_csv(runs))
+        if "table1" in self.experiments:
+            write_text(folder / "figures" / "risk.csv", tables.rows_as_csv(self.risk_rows()))
 
     def _units(self, name: str, dataset: str) -> list[Unit]:
         return [unit for unit in self.experiments[name].units(self.seeds) if unit.dataset == dataset]
+
+
+def datasets_of(target: str) -> list[str]:
+    """Return the datasets of a target's experiments.
+
+    >>> datasets_of("table3")
+    ['htru_2', 'magic04']
+    """
+    every = (name for table in TARGETS[target] for name in Experiment.declared(table).datasets)
+    return list(dict.fromkeys(every))
 
 
 def experiments_for(target: str, datasets: Sequence[str]) -> dict[str, Experiment]:
@@ -118,6 +175,35 @@ def experiments_for(target: str, datasets: Sequence[str]) -> dict[str, Experimen
         if kept:
             chosen[name] = Experiment(**{**vars(experiment), "datasets": kept})
     return chosen
+
+
+def folder_of(target: str, experiments: Mapping[str, Experiment], reading: Reading, runs: int) -> Path:
+    """Return where a selection's results belong, below the folder of all results.
+
+    The whole paper has its reading's folder to itself. Every smaller selection, and every other settings
+    file, has one of its own below it, so that no command replaces what another measured.
+
+    >>> from sf2el.experiments.readings import reading
+    >>> swiss = experiments_for("table1", ["swiss"])
+    >>> folder_of("table1", swiss, reading("best"), 2).as_posix()
+    'best/table1_swiss_2-runs'
+    """
+    chosen = {name for experiment in experiments.values() for name in experiment.datasets}
+    parts = selection_parts(chosen, datasets_of(target), None if runs == RUNS else runs)
+    if target != "all":
+        parts.insert(0, target)
+    if reading.file:
+        values = {name: asdict(reading.datasets[name]) for name in sorted(chosen)}
+        basis = json.dumps([reading.switches, values], sort_keys=True)
+        parts.append(f"settings-{hashlib.sha256(basis.encode()).hexdigest()[:8]}")
+    return Path(reading.name, "_".join(parts))
+
+
+def selection_parts(chosen: Collection[str], declared: Collection[str], runs: int | None) -> list[str]:
+    """Return what tells a selection from the whole: its datasets, and its runs unless as declared."""
+    names = [name for name in declared if name in chosen]
+    parts = [] if len(names) == len(declared) else ["+".join(names)]
+    return [*parts, *([] if runs is None else [f"{runs}-run{'s' * (runs > 1)}"])]
 
 
 def count_units(experiments: Mapping[str, Experiment], seeds: Sequence[int]) -> int:
@@ -155,4 +241,4 @@ def _deviation(runs: Floats) -> Floats:
 
 def _interval(difference: Paired) -> dict[str, float | None]:
     ends = {"mean": difference.mean, "low": difference.low, "high": difference.high}
-    return {key: None if value is None else round(value, 6) for key, value in ends.items()}
+    return {key: None if value is None else round(value, 6) + 0.0 for key, value in ends.items()}

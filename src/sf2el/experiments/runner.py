@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from sf2el.datasets import Dataset
+from sf2el.experiments.code import code_digest
 from sf2el.experiments.protocol import Unit, run_unit
 from sf2el.experiments.readings import Reading
 from sf2el.experiments.store import Store, kept_results
@@ -26,13 +26,13 @@ class UnitStore(Store[Unit]):
         self._digests = {name: dataset.digest() for name, dataset in datasets.items()}
 
     def key(self, unit: Unit) -> tuple[Path, dict[str, Any]]:
-        """Return the beginning of a unit's file name, and the data, settings and version it depends on."""
+        """Return the beginning of a unit's file name, and the data, settings and code it depends on."""
         basis = {
             "unit": asdict(unit),
             "switches": self._reading.switches,
             "hyperparameters": asdict(self._reading.datasets[unit.dataset]),
             "data": self._digests[unit.dataset],
-            "version": version("sf2el"),
+            "code": code_digest("protocol.py", "readings.py"),
         }
         return self._folder / f"{unit.dataset}-b{unit.buffer}-p{unit.label_rate:g}-s{unit.seed}", basis
 

@@ -19,6 +19,7 @@ from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments.changing_budget import Changing
 from sf2el.experiments.readings import Reading
+from sf2el.experiments.statistics import spread_text
 from sf2el.experiments.storage_design import KIB, PLANNER, Design
 from sf2el.experiments.tables import as_json
 
@@ -73,10 +74,18 @@ class Storage:
             "sources": {name: dataset.source for name, dataset in self.datasets.items()},
         }
 
+    def content(self) -> dict[str, Any]:
+        """Return everything as plain data: what is written as JSON."""
+        return {
+            "protocol": self.protocol(),
+            "cells": self.cells,
+            "falls": self.falls(),
+            "changing": asdict(self.changing),
+        }
+
     def write(self, folder: Path) -> None:
         """Write ``storage`` as JSON, CSV and Markdown."""
-        more = {"falls": self.falls(), "changing": asdict(self.changing)}
-        write_text(folder / "storage.json", as_json(self.protocol(), self.cells, **more))
+        write_text(folder / "storage.json", as_json(self.content()))
         write_text(folder / "storage.csv", self._csv())
         write_text(folder / "storage.md", self._markdown())
 
@@ -97,9 +106,9 @@ class Storage:
             name = cell["dataset"] + (" (simulated)" if cell["simulated"] else "")
             variant = f"{cell['variant']}: {cell['form']}" if cell["form"] else cell["variant"]
             budget = f"{cell['budget'] // KIB} KiB" if cell["budget"] else ""
-            rows, accuracy = f"{cell['rows_old']} / {cell['rows_new']}", cell["accuracy"]
-            row = [name, variant, budget, rows, str(cell["bytes"])]
-            lines.append("| " + " | ".join([*row, f"{accuracy['mean']:.3f} ± {accuracy['std']:.3f}"]) + " |")
+            rows = f"{cell['rows_old']} / {cell['rows_new']}"
+            row = [name, variant, budget, rows, str(cell["bytes"]), spread_text(**cell["accuracy"])]
+            lines.append("| " + " | ".join(row) + " |")
         lines += ["", f"# A budget that changes: {self.changing.dataset}", ""]
         lines += ["| budget | rounds | accuracy | always the largest | most bytes |", "|" + " --- |" * 5]
         for part in self.changing.parts:

@@ -10,7 +10,6 @@ import numpy as np
 from sf2el.experiments.figures import (
     COLUMN,
     DASHED,
-    DOTTED,
     FAINT,
     INK,
     LOOKS,
@@ -24,22 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DASH_DOTTED = (0, (5.0, 1.4, 1.0, 1.4))
 KEPT_LOOKS: dict[str, Look] = {
-    "exact, float64": Look("#D55E00", "", DASHED),
-    "exact, float64, stratified": Look("#D55E00", "", DASH_DOTTED),
-    "exact, float32": Look("#D55E00", ""),
-    "exact, float32, stratified": Look("#D55E00", "", DOTTED),
-    "pursuit + Gram, float64": Look("#0072B2", "", DASHED),
-    "pursuit + Gram, float64, stratified": Look("#0072B2", "", DASH_DOTTED),
-    "pursuit + Gram, float32": Look("#0072B2", ""),
-    "pursuit + Gram, float32, stratified": Look("#0072B2", "", DOTTED),
-    "no matrix, float64": Look("#00805E", "", DASHED),
-    "no matrix, float64, stratified": Look("#00805E", "", DASH_DOTTED),
-    "no matrix, float32": Look("#00805E", ""),
-    "no matrix, float32, stratified": Look("#00805E", "", DOTTED),
+    "exact, float64": Look("#D55E00", "s", DASHED),
+    "exact, float32": Look("#D55E00", "s"),
+    "no matrix, float64": Look("#00805E", "^", DASHED),
+    "no matrix, float32": Look("#00805E", "^"),
 }
-"""Ways of keeping a learner: a colour for what is kept, dashes for float64, dots for stratified rows."""
+"""The ways of keeping a learner that have a curve: a colour for what is kept, dashes for float64."""
 
 
 def by_bytes(
@@ -50,7 +40,7 @@ def by_bytes(
     chance: float,
     title: str = "",
 ) -> Figure:
-    """Draw accuracy by total bytes: the planner's curve over thin ones of the variants, and single points.
+    """Draw accuracy by total bytes: the planner, the range of the variants, some of them, and single points.
 
     Parameters
     ----------
@@ -63,10 +53,10 @@ def by_bytes(
     title
         What the figure is of.
     """
-    with column_axes(4.55) as (figure, axes):
+    with column_axes(3.6) as (figure, axes):
         axes.set(xlabel="total bytes (KiB)", ylabel="accuracy", xscale="log")
         axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold")
-        # Under the thin curves, so that the variant that the planner follows stays in sight.
+        # Under the curves, so that the variant that the planner follows stays in sight.
         axes.plot(
             list(planner),
             list(planner.values()),
@@ -83,48 +73,34 @@ def by_bytes(
         _draw_chance(axes, chance)
         axes.set_ylim(top=min(axes.get_ylim()[1], 1.02))
         _kib_ticks(axes.xaxis, [*planner, *(size for size, _ in points.values())])
-        bold, *others = axes.get_legend_handles_labels()[0]
-        figure.legend(
-            handles=[*others[:-1], bold, others[-1]],
-            loc="outside upper center",
-            ncols=2,
-            columnspacing=1.2,
-            handlelength=1.8,
-        )
+        legend_above(figure, columns=2)
         return figure
 
 
 def _draw_variants(axes: Axes, variants: Mapping[str, Mapping[int, float]]) -> None:
-    single: dict[Any, str] = {
-        DASHED: "_",
-        DASH_DOTTED: "|",
-        "-": "x",
-        DOTTED: "+",
-    }  # a curve of one budget is a point
-    for place, (name, curve) in enumerate(variants.items()):
+    """Draw the range of all variants as an area, and of the two extremes each its curve."""
+    budgets = sorted({budget for curve in variants.values() for budget in curve})
+    found = [[curve[budget] for curve in variants.values() if budget in curve] for budget in budgets]
+    if len(budgets) > 1:
+        low, high = [min(values) for values in found], [max(values) for values in found]
+        label = f"range of all {len(variants)} ways"
+        axes.fill_between(budgets, low, high, color=FAINT, alpha=0.18, linewidth=0, label=label)
+    shown = {name: curve for name, curve in variants.items() if name in KEPT_LOOKS}
+    for place, (name, curve) in enumerate(shown.items()):
         look = KEPT_LOOKS[name]
-        # Points stand side by side, so that equal scores do not hide each other.
-        shift = 1.0 if len(curve) > 1 else 1 + 0.025 * (place - (len(variants) - 1) / 2)
+        # A curve of one budget is a point; points stand side by side, so that equal scores are all seen.
+        shift = 1.0 if len(curve) > 1 else 1 + 0.09 * (place - (len(shown) - 1) / 2)
         axes.plot(
             [size * shift for size in curve],
             list(curve.values()),
             color=look.color,
             linestyle=look.dashes if len(curve) > 1 else "none",
-            marker=None if len(curve) > 1 else single[look.dashes],
-            markersize=7,
-            linewidth=1.0,
-            label=_short(name),
+            marker=look.marker,
+            mfc="white" if look.dashes == DASHED else look.color,
+            markersize=3.6 if len(curve) > 1 else 6,
+            linewidth=1.3,
+            label=name.replace("exact", "exact projection"),
         )
-
-
-def _short(name: str) -> str:
-    """Return a variant's name as the legend has room for it.
-
-    >>> _short("pursuit + Gram, float32, stratified")
-    'Gram only, f32, strat.'
-    """
-    name = name.replace("pursuit + Gram", "Gram only").replace("exact", "Gram, inverse")
-    return name.replace(", stratified", ", strat.").replace("float", "f")
 
 
 def _draw_points(axes: Axes, points: Mapping[int, tuple[int, float]]) -> None:

@@ -6,21 +6,21 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from sf2el.atomic import write_text
 from sf2el.datasets import Dataset
 from sf2el.experiments.declared import settings_file
 from sf2el.experiments.protocol import Experiment, Unit
 from sf2el.experiments.readings import Reading
 from sf2el.experiments.runner import Results
-from sf2el.experiments.statistics import Paired, mean_std, paired
+from sf2el.experiments.statistics import Paired, mean_std, paired, signed_text, spread_text
 
 Cell = dict[str, Any]
 
 PAIRS = (("NOGD", "NOGD+MR"), ("uROGD", "uROGD+MR"), ("fROGD", "fROGD+MR"), ("FESL-Variant", "SF2EL"))
 """Each method without the manifold term, and with it."""
+RUN_VALUES = ("accuracy", "balanced_accuracy", "zero_scores")
+"""What is told of every single run."""
 
 
 class Measured:
@@ -92,19 +92,39 @@ def cells_of(
     return cells
 
 
+def run_rows(experiment: Experiment, measured: Measured, seeds: Sequence[int]) -> list[Cell]:
+    """Return what every method reached in every single run, so that any two can be compared in pairs."""
+    return [
+        {
+            "dataset": unit.dataset,
+            "method": method,
+            "buffer": unit.buffer,
+            "label_rate": unit.label_rate,
+            "seed": unit.seed,
+            **{what: measured.values([unit], method, what)[0] for what in RUN_VALUES},
+        }
+        for unit in experiment.units(seeds)
+        for method in experiment.methods
+    ]
+
+
 def manifold_gains(
     experiment: Experiment, measured: Measured, seeds: Sequence[int]
-) -> dict[str, dict[str, Paired]]:
-    """Return, by dataset and method, the paired gain in accuracy from the manifold term."""
-    return {
-        dataset: {
-            with_term: paired(
+) -> list[tuple[str, float, str, Paired]]:
+    """Return the paired gains in accuracy from the manifold term: dataset, label rate, method, difference."""
+    return [
+        (
+            dataset,
+            rate,
+            with_term,
+            paired(
                 measured.values(units, with_term, "accuracy"), measured.values(units, without, "accuracy")
-            )
-            for without, with_term in PAIRS
-        }
-        for (dataset, _, _), units in groups(experiment, seeds).items()
-    }
+            ),
+        )
+        for (dataset, _, rate), units in groups(experiment, seeds).items()
+        for without, with_term in PAIRS
+        if {without, with_term} <= set(experiment.methods)
+    ]
 
 
 def against_best(
@@ -131,9 +151,9 @@ def regrets(experiment: Experiment, measured: Measured, seeds: Sequence[int]) ->
     ]
 
 
-def as_json(protocol: dict[str, Any], cells: Sequence[Cell], **more: Any) -> str:
-    """Return a table as JSON; the same results give the same bytes."""
-    return json.dumps({"protocol": protocol, "cells": cells, **more}, indent=1, allow_nan=False) + "\n"
+def as_json(content: Mapping[str, Any]) -> str:
+    """Return plain data as JSON; the same results give the same bytes."""
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def as_csv(cells: Sequence[Cell]) -> str:
@@ -145,9 +165,9 @@ def as_csv(cells: Sequence[Cell]) -> str:
     numbers = [f"{pair}_{part}" for pair in pairs for part in ("mean", "std")]
     writer.writerow([*plain, *numbers, "zero_scores", "majority", "simulated"])
     for cell in cells:
-        numbers = [(cell[pair] or {}).get(part, "") for pair in pairs for part in ("mean", "std")]
+        values = [(cell[pair] or {}).get(part) for pair in pairs for part in ("mean", "std")]
         rest = (cell["zero_scores"], cell["majority"], cell["simulated"])
-        writer.writerow([*(cell[key] for key in plain), *numbers, *rest])
+        writer.writerow([*(cell[key] for key in plain), *values, *rest])
     return buffer.getvalue()
 
 
@@ -159,20 +179,23 @@ def as_markdown(title: str, cells: Sequence[Cell]) -> str:
         ours, theirs = cell["accuracy"], cell["paper"]
         name = cell["dataset"] + (" (simulated)" if cell["simulated"] else "")
         row = [name, cell["method"], str(cell["buffer"]), f"{cell['label_rate']:g}"]
-        row += [f"{ours['mean']:.3f} ± {ours['std']:.3f}", f"{cell['balanced_accuracy']['mean']:.3f}"]
-        row += (
-            [f"{theirs['mean']:.3f} ± {theirs['std']:.3f}", f"{ours['mean'] - theirs['mean']:+.3f}"]
-            if theirs
-            else ["", ""]
-        )
+        row += [spread_text(**ours), f"{cell['balanced_accuracy']['mean']:.3f}"]
+        row += [spread_text(**theirs) if theirs else "", difference_text(cell)]
         lines.append("| " + " | ".join([*row, f"{cell['majority']:.3f}"]) + " |")
     return "\n".join(lines) + "\n"
 
 
-def write_table(
-    folder: Path, name: str, title: str, protocol: dict[str, Any], cells: Sequence[Cell], **more: Any
-) -> None:
-    """Write a table as JSON, CSV and Markdown."""
-    write_text(folder / f"{name}.json", as_json(protocol, cells, **more))
-    write_text(folder / f"{name}.csv", as_csv(cells))
-    write_text(folder / f"{name}.md", as_markdown(title, cells))
+def difference_text(cell: Mapping[str, Any]) -> str:
+    """Return our mean minus the paper's, to read; nothing where its data are simulated here."""
+    if cell["paper"] is None or cell["simulated"]:
+        return ""
+    return signed_text(cell["accuracy"]["mean"] - cell["paper"]["mean"], 3)
+
+
+def rows_as_csv(rows: Sequence[Cell]) -> str:
+    """Return rows that all have the same keys as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

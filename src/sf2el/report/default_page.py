@@ -22,7 +22,9 @@ from sf2el.experiments.default_tables import (
     rate,
     score,
     signed,
+    with_error,
 )
+from sf2el.experiments.statistics import spread_text
 from sf2el.report.page import Block, Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def _goals(content: Content) -> Section:
             row["dataset"],
             rate(row),
             score(row["asked"]),
-            f"{score(row['mean'])} ± {row['standard_error']:.4f}",
+            with_error(row),
             f"{row['runs']}",
             _reached(row),
         ]
@@ -116,7 +118,7 @@ def _against(content: Content, drawn: Drawn) -> Section:
         Figure(
             [_svg(drawn, "against-best", "paired differences to the best other, with intervals")],
             "Difference to the best other on the same streams, with its 95 % interval (Student's t over "
-            "runs; cut where it leaves the figure). Right of zero the default model is ahead. Dotted: the "
+            "runs; an arrowhead where it goes on). Right of zero the default model is ahead. Dotted: the "
             "goal's limit; dashed, where it appears: the wider one that holds on some datasets against "
             "the paper's methods. Red crosses: goal missed.",
         ),
@@ -220,8 +222,8 @@ def _few_labels(content: Content, drawn: Drawn) -> Section:
             Text(few_labels_said(content)),
             Figure(
                 [_svg(drawn, "few-labels", "paired differences to logistic regression, with intervals")],
-                "Difference to logistic regression on the same streams, with its 95 % interval (cut where it "
-                "leaves the figure). Right of zero the default model is ahead. Red crosses: behind by more "
+                "Difference to logistic regression on the same streams, with its 95 % interval (an arrowhead "
+                "where it goes on). Right of zero the default model is ahead. Red crosses: behind by more "
                 "than 2 standard errors.",
             ),
             Table("Means over runs; differences are paired.", columns, rows),
@@ -294,7 +296,7 @@ def _spread(content: Content) -> Section:
             cell["dataset"],
             rate(cell),
             f"{cell['runs']}",
-            *(f"{cell[what]['mean']:.3f} ± {cell[what]['std']:.3f}" for what in SCORES),
+            *(spread_text(**cell[what]) for what in SCORES),
             f"{cell['majority']:.3f}",
             f"{cell['bytes']}",
         ]

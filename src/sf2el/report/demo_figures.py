@@ -22,7 +22,7 @@ def drawings(demo: Demo) -> dict[str, Figure]:
         "new-space": figures.memory_map(
             demo.new_space, xlabel="new sensors, first principal axis", ylabel="second principal axis"
         ),
-        "risk": figures.along_rounds(demo.risks, ylabel="average risk"),
+        "risk": figures.along_rounds(demo.risks, ylabel="average risk", least=0.0),
         "weights": figures.along_rounds(
             demo.weights,
             ylabel="weight",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sf2el.experiments import figures, storage_figures
+from sf2el.experiments.statistics import signed_text
 from sf2el.experiments.storage import Storage
 from sf2el.experiments.storage_design import KIB, PAPER, PLANNER
 from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
@@ -115,9 +116,9 @@ def _curves(result: Storage, drawn: Mapping[str, Drawing]) -> Section:
         Text(
             "Look at the left of each figure first: where bytes are scarce, does green (no matrix) stand "
             "above orange (the paper's exact projection)? The bytes of a matrix buy many more rows. Solid "
-            "(float32) against dashed (float64) is the same trade. Where the curves meet, to the right, the "
-            "way of keeping no longer matters. The bold curve is what the product's planner chooses; the "
-            "table above says which way it took where."
+            "(float32) against dashed (float64) is the same trade. The grey area holds all ways of keeping "
+            "that were measured; where it closes, to the right, the way no longer matters. The bold curve is "
+            "what the product's planner chooses; the table above says which way it took where."
         )
     ]
     names = list(result.datasets)
@@ -140,7 +141,7 @@ def _curves(result: Storage, drawn: Mapping[str, Drawing]) -> Section:
         if lone:
             caption += (
                 f" On {' and '.join(lone)} the map alone takes so much that one budget is left; there the "
-                "variants stand side by side to be seen, all at that budget."
+                "ways of keeping stand side by side to be seen, all at that budget."
             )
         blocks.append(Figure(panels, caption))
     return Section("Accuracy by bytes", blocks)
@@ -168,7 +169,7 @@ def _best(result: Storage) -> Section:
         row: list[Cell | str] = [v]
         for budget in budgets:
             best = max(means[other][budget] for other in variants)
-            row.append(Cell(f"{means[v][budget]:+.3f}", best=means[v][budget] == best))
+            row.append(Cell(signed_text(means[v][budget]), best=means[v][budget] == best))
         rows.append(row)
     caption = (
         "Distance to the best of these at the same dataset and budget, averaged over the datasets on which "
@@ -230,7 +231,7 @@ def _protocol(result: Storage) -> Section:
         "overlap, accuracy over the third period with hindsight labels. The reading was tuned with a buffer "
         "of 60 rows, exact projection, float64.",
         f"Seeds 0 to {most - 1}" + (f"; fewer on {' and '.join(fewer)}." if fewer else "."),
-        "Stratified reservoirs (one for labelled, one for unlabelled rows) were run with float32 only.",
+        "Stratified reservoirs: one for labelled and one for unlabelled rows, half the slots each.",
         "The protocol's two look-aheads hold for the curves: features scaled to [0, 1] over the whole set, "
         "and kernel widths from the first 200 rows. The changing budget has neither: its rows come from the "
         "same scaled files, but the model standardises every feature online, which undoes that scaling.",

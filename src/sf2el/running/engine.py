@@ -118,9 +118,10 @@ class Run:
                 self._digested()
                 advance(self.tallies.rows)
         finally:
-            self.file.flush()
-            self.file.close()
-            self.source.close()
+            try:
+                self.file.close()
+            finally:
+                self.source.close()
 
     def _begin(self) -> None:
         for path in self.told_after:

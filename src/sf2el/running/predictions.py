@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from sf2el.atomic import told
+
 HEADER = "row,prediction,probability,space,followed\n"
+
+ADVICE = "make room and run again, with --resume if --save was given, or let --out name another folder"
 
 
 class PredictionsFile:
@@ -35,17 +39,19 @@ class PredictionsFile:
 
     def open(self) -> None:
         """Cut off what is not kept; until then the file is as it was."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("r+b" if self.length else "wb")
-        self._file.truncate(self.length)
-        self._file.seek(self.length)
+        with told(self.path, ADVICE):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("r+b" if self.length else "wb")
+            self._file.truncate(self.length)
+            self._file.seek(self.length)
         if not self.length:
             self._write(HEADER)
 
     def _write(self, text: str) -> None:
         assert self._file is not None
         content = text.encode()
-        self._file.write(content)
+        with told(self.path, ADVICE):
+            self._file.write(content)
         self.length += len(content)
 
     def add(
@@ -75,10 +81,15 @@ class PredictionsFile:
     def flush(self) -> None:
         """See that all is on the disk."""
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            with told(self.path, ADVICE):
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        """See that all is on the disk, and close the file."""
+        try:
+            self.flush()
+        finally:
+            if self._file is not None:
+                with told(self.path, ADVICE):
+                    self._file.close()

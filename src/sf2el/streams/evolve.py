@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.kernels import plain_number
 from sf2el.settings import check_range, check_whole
-from sf2el.streams.evolving import EvolvingStream, Space
+from sf2el.streams.evolving import MOST_ROUNDS, EvolvingStream, Space
 from sf2el.streams.matrices import MatrixKind, random_matrix, with_noise
 from sf2el.streams.protocol import KnownSpaces
 from sf2el.streams.two_spaces import Floats, label_mask
 
 Arrays = tuple[npt.ArrayLike, npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 Order = Literal["shuffle", "given"] | npt.ArrayLike
-
-MOST_ROUNDS = 1 << 40
 
 
 def evolve(
@@ -80,6 +79,7 @@ def evolve(
     ['s1_0', 's1_1']
     """
     X1, X2, y = _arrays(data)
+    cycles, overlap, t1, t2, noise = map(plain_number, (cycles, overlap, t1, t2, noise))
     check_whole("cycles", cycles, 1, 1000)
     check_range("noise", noise, least=0.0)
     lengths = _lengths(len(y), cycles, t1, t2)
@@ -135,7 +135,7 @@ def _widths(dims: int | Sequence[int] | None, cycles: int, X1: Floats, X2: Float
     spaces = cycles if X2 is None else cycles - 1
     if dims is None:
         dims = int((X1 if X2 is None else X2).shape[1])
-    widths = [dims] * spaces if isinstance(dims, int) else list(dims)
+    widths = [plain_number(width) for width in (dims if isinstance(dims, Iterable) else [dims] * spaces)]
     if len(widths) != spaces:
         raise ValueError(f"dims must have {spaces} entries, one for each generated space, not {len(widths)}.")
     for width in widths:

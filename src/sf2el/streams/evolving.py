@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.kernels import plain_numbers
+from sf2el.settings import check_whole
 from sf2el.streams.two_spaces import Floats, Mask, TwoSpaceStream
 
 Label = str | int | float | bool
+
+MOST_ROUNDS = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +123,8 @@ class EvolvingStream:
     label_delay: int = 0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
+        check_whole("label_delay", self.label_delay, 0, MOST_ROUNDS)
         reached = 0
         for space in self.spaces:
             if not 0 <= space.start <= reached or space.stop < reached:
@@ -128,8 +134,6 @@ class EvolvingStream:
             raise ValueError("Each space must have a name of its own.")
         if not len(self.y) == len(self.labelled) == reached:
             raise ValueError(f"y and labelled must have {reached} entries, one for each round.")
-        if self.label_delay < 0:
-            raise ValueError(f"label_delay must be 0 or more rounds, not {self.label_delay}.")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -188,10 +192,16 @@ class EvolvingStream:
             raise ValueError("The eight methods take labels at once: build the stream with label_delay=0.")
         old, new = self.spaces[cycle], self.spaces[cycle + 1]
         rounds = slice(old.start, new.stop)
-        y = self.y[rounds].astype(np.float64)
-        if not np.all(np.abs(y) == 1.0):
-            raise ValueError("The eight methods take labels +1 and -1 only.")
-        return TwoSpaceStream(old.rows, new.rows, y, self.labelled[rounds], old.stop - new.start)
+        y = self.y[rounds]
+        if not np.all((y == 1) | (y == -1)):
+            kinds = ", ".join(map(repr, dict.fromkeys(plain_labels(y)[:3])))
+            raise ValueError(
+                f"The eight methods take labels +1 and -1 only, and these are like {kinds}: build the stream "
+                "with y = np.where(y == positive, 1, -1)."
+            )
+        return TwoSpaceStream(
+            old.rows, new.rows, y.astype(np.float64), self.labelled[rounds], old.stop - new.start
+        )
 
 
 def plain_labels(y: npt.NDArray[Any]) -> list[Label]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.kernels import plain_numbers
+
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -44,6 +46,7 @@ class TwoSpaceStream:
     overlap: int
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         t1, t2 = len(self.old), len(self.new) - self.overlap
         if not 0 <= self.overlap <= t1 or t2 < 0:
             raise ValueError(f"overlap must be between 0 and the {t1} old rows, not {self.overlap}.")

@@ -1,0 +1,65 @@
+"""A budget that grows again brings back the kinds of experts that had to leave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sf2el import SF2EL
+from sf2el.bank.giving_way import kernels_of
+
+
+def sides_of_products(rows, dim=6, seed=0):
+    """Return rows whose class no plane tells, and the classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, dim))
+    return X, [int(value) for value in X[:, 0] * X[:, 1] > 0]
+
+
+@pytest.mark.parametrize("rows", [10, 40, 300])
+def test_a_budget_that_was_small_for_a_moment_costs_no_kind_of_expert(rows):
+    X, y = sides_of_products(1500)
+    names = list("abcdef")
+    model, fresh = (SF2EL(budget="64KiB", seed=0) for _ in range(2))
+    model.learn_many(X[:rows], y[:rows], features=names)
+    model.set_budget("2KiB")
+    small = len(model._stage.current.seats)
+    model.set_budget("64KiB")
+    assert len(model._stage.current.seats) > small
+    assert model.memory_usage() <= 64 * 1024
+    right = [
+        np.mean(one.run_many(X[rows:], y[rows:], features=names).prediction[500:] == y[rows + 500 :])
+        for one in (model, fresh)
+    ]
+    assert right[0] > right[1] - 0.03, right
+
+
+def test_a_budget_that_was_small_in_an_overlap_costs_the_new_space_no_kind_of_expert():
+    X, y = sides_of_products(600)
+    Z = X @ np.random.default_rng(1).normal(size=(6, 6))
+    old, new = list("abcdef"), list("uvwxyz")
+    model = SF2EL(budget="64KiB", seed=0)
+    model.learn_many(X[:300], y[:300], features=old)
+    model.learn_many(np.hstack([X, Z])[300:310], y[300:310], features=old + new)
+    learned = model._stage.upcoming.seats[-1]
+    model.set_budget("1900")
+    model.set_budget("64KiB")
+    for space in (model._stage.current, model._stage.upcoming):
+        assert kernels_of(space) and any(seat.name == "linear" for seat in space.seats)
+    assert model._stage.overlap is not None and learned.name == "paper"
+    model.learn_many(np.hstack([X, Z])[310:330], y[310:330], features=old + new)
+    model.learn_many(Z[330:], y[330:], features=new)
+    assert kernels_of(model._stage.current) and model.memory_usage() <= 64 * 1024
+    assert SF2EL.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+
+
+def test_more_bytes_alone_change_no_prediction():
+    X, y = sides_of_products(400)
+    model = SF2EL(budget="2KiB", seed=0)
+    names = list("abcdef")
+    model.learn_many(X[:300], y[:300], features=names)
+    rows = [dict(zip(names, row, strict=True)) for row in X[300:].tolist()]
+    before = [model.predict_proba_one(row)[1] for row in rows]
+    model.set_budget("64KiB")
+    assert len(kernels_of(model._stage.current)) == 3
+    np.testing.assert_allclose([model.predict_proba_one(row)[1] for row in rows], before, atol=1e-6)
