@@ -13,7 +13,7 @@ from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
-from sf2el.posterior import Form, affine_bytes, fixed_share_bytes
+from sf2el.posterior import affine_bytes, fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -169,20 +169,20 @@ def _coming_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return [Happened(events.DROPPED_MAP)]
 
 
-def _covariance_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """Of the vanishing space's linear expert, where the map then has room, and the new space's expert too."""
+def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of the vanishing space's linear expert, then of the new space's, where the map then has room."""
     psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
-    if psi is None or vanishing is None or not _heavy(vanishing):
+    if psi is None or vanishing is None:
         return None
     coming = stage.upcoming if psi is stage.overlap else stage.current
     assert coming is not None
-    light = recipe.new_seat(SPARE, vanishing, stage.outputs).nbytes
-    linear = recipe.new_seat(LINEAR, coming, stage.outputs).bytes_of(0, Form.HALF)
+    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
     fixed = stage.fixed_nbytes()
     solved = fixed - int(psi.nbytes) + 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
-    if max(fixed + light, solved + light + linear + fixed_share_bytes(2)) > room:
+    if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
         return None
-    return _lighten(recipe, stage, vanishing)
+    heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
+    return _lighten(recipe, stage, heavy[0]) if heavy else None
 
 
 def _linear_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -230,7 +230,7 @@ WAYS = (
     _kernels,
     _statistics_of_many_rows,
     _covariances,
-    _covariance_for_a_map,
+    _covariances_for_a_map,
     _past,
     _coming_map,
     _linear_covariance,
