@@ -171,7 +171,7 @@ class JointMap:
             new_dim=self.new_dim,
             mean=self.joint.mean,
             covariance=self.joint.matrix(),
-            old=None if old.moments is None else old.moments.matrix(),
+            old=self._old_covariance(old),
             new=self._shown(new),
         )
         divisor, _, backend = self._made
@@ -180,6 +180,14 @@ class JointMap:
         if self.affine is None:
             self.open()
         self.affine.set(matrix, center)
+
+    def _old_covariance(self, old: Space) -> Floats | None:
+        """Return how the old features vary together: all their life, or in the overlap if that was long."""
+        if old.moments is not None:
+            return np.asarray(old.moments.matrix())
+        if self.left_in_sketch > 0:
+            return None
+        return np.ascontiguousarray(self.joint.matrix()[self.new_dim :, self.new_dim :])
 
     def _shown(self, new: Space) -> Shown | None:
         """Return what the new space has shown of the features that the map takes."""
