@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf2el import evaluate
+from sf2el import SF2EL, evaluate
 from sf2el.evaluate import BINS, Counts, Errors, Probabilities, Windows, prequential
 from sf2el.streams import evolve
 
@@ -602,3 +602,10 @@ def test_the_interval_of_paired_runs_is_scipys(found):
     result = evaluate.paired(first, second)
     error = differences.std(ddof=1) / math.sqrt(len(found))
     assert result.half_width == pytest.approx(stats.t.ppf(0.975, len(found) - 1) * error, rel=1e-6, abs=1e-9)
+
+
+def test_a_stream_with_booleans_among_its_labels_is_left_as_it_is():
+    rows = [({"a": float(t)}, (True, False, 2)[t % 3]) for t in range(60)]
+    plain = [(x, int(label)) for x, label in rows]
+    found, wanted = (prequential(SF2EL(budget="16KiB"), one).metrics for one in (rows, plain))
+    assert found["accuracy"] == wanted["accuracy"]

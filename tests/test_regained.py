@@ -63,3 +63,31 @@ def test_more_bytes_alone_change_no_prediction():
     model.set_budget("64KiB")
     assert len(kernels_of(model._stage.current)) == 3
     np.testing.assert_allclose([model.predict_proba_one(row)[1] for row in rows], before, atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [4, 20, 60])
+def test_growing_is_never_refused_and_the_way_back_is_open(dim):
+    names = [f"f{i}" for i in range(dim)]
+    X = np.random.default_rng(0).normal(size=(20, dim))
+    with pytest.raises(ValueError) as raised:
+        SF2EL(budget=600).learn_one(dict.fromkeys(names, 1.0), 0)
+    least = int(str(raised.value).split()[-1].rstrip("."))
+    model = SF2EL(budget=least + 8, seed=0)
+    model.learn_many(X, [int(row[0] > 0) for row in X], features=names)
+    for budget in (least + 16, least + 100, 2 * least, 4 * least, 20 * least, 3 * least, least + 8):
+        model.set_budget(budget)
+        kinds = [seat.name for seat in model._stage.current.seats]
+        assert len(set(kinds)) == len(kinds) and model.memory_usage() <= budget
+        assert len(model.weights(detail=True)) == len(kinds)
+
+
+def test_a_very_wide_opened_space_gets_no_covariance_from_more_bytes():
+    model = SF2EL(budget="2MiB")
+    wide = {f"w{i}": 1.0 for i in range(5000)}
+    for t in range(6):
+        model.learn_one({"a": t, "b": t % 2}, t % 2)
+    for t in range(4):
+        model.learn_one({"a": t, "b": t % 2} | wide, t % 2)
+    before = [seat.name for seat in model._stage.upcoming.seats]
+    model.set_budget("3MiB")
+    assert [seat.name for seat in model._stage.upcoming.seats] == before == ["logistic"]

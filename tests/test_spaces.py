@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -482,3 +483,41 @@ def test_wrong_readings_as_large_as_can_be_are_learned_wherever_they_come(seed):
             x = {name: 1e100 if rng.random() < 0.01 else rng.gauss(0.0, 1.0) for name in names}
             model.learn_one(x, rng.random() < 0.5)
     assert model._rows_seen == 110
+
+
+@pytest.mark.filterwarnings("ignore:.*new features are not used")
+@pytest.mark.parametrize("budget", [816, 900, 1000])
+def test_features_that_had_no_room_do_not_keep_others_from_being_taken_up(budget):
+    """A late feature may have room beside the others, but not among them; then other features come."""
+    names = [f"a{i}" for i in range(8)]
+    model = SF2EL(budget=budget)
+    rng = np.random.default_rng(0)
+
+    def learn(count, *more):
+        for t in range(count):
+            model.learn_one({name: float(rng.normal()) for name in (*names, *more)}, t % 2)
+            assert model.memory_usage() <= budget
+            assert model._tracker.current == model._stage.current.names
+
+    learn(50)
+    learn(70, "b0")
+    learn(20)
+    assert model._tracker.upcoming is None
+    learn(20, "c0", "c1")
+    names = []
+    learn(30, "c0", "c1")
+    assert set(model._stage.current.names) == {"c0", "c1"}
+
+
+@pytest.mark.filterwarnings("ignore:.*new features are not used")
+def test_a_space_that_widens_in_the_row_of_its_swap_goes_on():
+    a, b, c = ([f"{x}{i}" for i in range(n)] for x, n in (("a", 8), ("b", 2), ("c", 3)))
+    model = SF2EL(budget=900)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for t, row in enumerate([a] * 20 + [a + b] * 4 + [a + b + c] * 2 + [b + c] * 40):
+        try:
+            model.learn_one({name: float(rng.normal()) for name in row}, t % 2)
+        except ValueError:
+            refused += 1
+    assert refused == 0 and set(model._stage.current.names) >= {*b}

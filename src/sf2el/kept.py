@@ -231,7 +231,7 @@ class KeptModel:
         return told
 
     def _unfolded(self) -> Told:
-        """Go on with the statistics of a long overlap whole, if radial functions alone give way to them."""
+        """Go on with the statistics of a long overlap whole, if no more than details give way to them."""
         assert self._stage is not None
         stage = self._stage.clone()
         stage.overlap.unfold()
@@ -290,12 +290,16 @@ class KeptModel:
         self._record([Happened(events.NEW_BUDGET, size), *told])
 
     def _regained(self, stage: Stage, budget: int) -> tuple[Stage, Told]:
-        """Return a stage with what had left for want of bytes, if it costs no more than radial functions."""
+        """Return a stage with what had left for want of bytes, unless something else would leave for it."""
         fuller = stage.clone()
         fuller.counts = self._label_counts()
-        back = self._recipe.regained(fuller)
-        told = back + self._fitted(fuller, budget, growing=True)
-        if any(one.kind not in RESIZED | {events.EXPERTS} for one in told):
+        try:
+            told = self._recipe.regained(fuller)
+            told += self._fitted(fuller, budget, growing=True)
+        except (ValueError, MemoryError):
+            return stage, []
+        lost = _experts(stage) - _experts(fuller)
+        if lost or any(one.kind not in RESIZED | {events.EXPERTS} for one in told):
             return stage, []
         return fuller, told
 
@@ -422,6 +426,10 @@ def follow(tracker: Tracker, stage: Stage) -> None:
         tracker.forget_past()
     else:
         tracker.past = stage.past.names
+
+
+def _experts(stage: Stage) -> set[tuple[Names, str]]:
+    return {(space.names, seat.name) for space in stage.spaces() for seat in space.seats}
 
 
 def _summed(names: Sequence[str], values: Floats) -> dict[str, float]:

@@ -229,7 +229,7 @@ class JointMap:
 
     @property
     def left_in_sketch(self) -> int:
-        """How many more rows a sketch can tell everything of; below 0: it has lost some already."""
+        """How many more rows a sketch can certainly tell everything of."""
         return ROOM - self._rows
 
     @property

@@ -158,6 +158,16 @@ class Tracker:
             changes += self._beside(row, unnoted)
         return changes
 
+    def pass_over(self, present: Iterable[Hashable], names: Container[Hashable]) -> None:
+        """Count a row whose new features there is no room for: the spaces stay as they are."""
+        self._count(set(present))
+        self.losses = 0
+        self.marks = {name: mask for name, mask in self.marks.items() if name not in names}
+        if self.upcoming is None:
+            self.alone += 1
+        else:
+            self.overlap += 1
+
     # -- counting
 
     def _count(self, row: set[Hashable]) -> Names:

@@ -140,7 +140,7 @@ class StreamModel(KeptModel):
         borrowed = bool(self._pending) and self._borrows()
         tracker, stage, told, changed, warning = self._met(observed)
         if warning:  # before anything is learned: some make an error of it
-            warnings.warn(warning, RuntimeWarning, stacklevel=2)
+            warnings.warn(warning, RuntimeWarning, stacklevel=4)
         said = _said(stage, observed)
         stage.learn_row(observed, target, weight)
         self._stage, self._tracker = stage, tracker
@@ -210,24 +210,25 @@ class StreamModel(KeptModel):
             before = self._tracker
             if not any(before.there_lately(name) or name in observed for name in before.current):
                 return self._alone(ordered(observed))
-            if any(change.kind is Kind.SWAP for change in changes) and before.upcoming is not None:
-                raise
-            return self._without({name for change in changes for name in change.names}, refused)
+            names = {name for change in changes for name in change.names} - {*self._stage.current.names}
+            return self._without(observed, names, refused)
 
-    def _without(self, names: Set[Hashable], refused: NoRoomError) -> Met:
+    def _without(self, observed: Observed, names: Set[Hashable], refused: NoRoomError) -> Met:
         """Return what a row makes of the model that has no room for these features of it."""
         assert self._stage is not None and self._tracker is not None
         tracker = self._tracker.copy()
-        tracker.marks = {name: mask for name, mask in tracker.marks.items() if name not in names}
+        tracker.pass_over(observed, names)
         if self._events.latest == events.PASSED_OVER:  # told already
             return Met(tracker, self._stage, [], False)
         passed_over = Happened(events.PASSED_OVER, len(names), self._stage.current.dim)
         warning = f"{refused} Until then {len(names)} new features are not used."
         return Met(tracker, self._stage, [passed_over], False, warning)
 
+    @too_much_refused()
     def _alone(self, names: Names) -> Met:
         """Return what is left of the model where only these features have room."""
         assert self._stage is not None and self._tracker is not None
+        self._check_width(names)
         stage = Stage(self._recipe, self._recipe.new_space(names), self._stage.index + 1, self._outputs())
         stage.began = self._rows_seen
         told = self._fitted(stage)

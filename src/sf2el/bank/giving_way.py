@@ -76,8 +76,11 @@ def _extra_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for psi in _maps(stage):
         if psi.thinner:
+            before = psi.sketched, psi.settled
             psi.thin()
-            return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
+            if psi.sketched and not before[0]:
+                return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
+            return [Happened(events.SETTLED, psi.new_dim)] if psi.settled and not before[1] else []
     return None
 
 
@@ -97,9 +100,8 @@ def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     weight = recipe.own_weights(stage)
 
     def worth(seat: Any) -> tuple[bool, float]:
-        return seat.posterior.labels > 0, weight[
-            seat.name
-        ]  # one that has learned is not let go for one that has not
+        # One that has learned is not let go for one that has not.
+        return seat.posterior.labels > 0, weight[seat.name]
 
     return _drop(recipe, stage, stage.current, [min(kernels, key=worth)])
 
@@ -196,7 +198,10 @@ def _heavy(space: Space) -> bool:
 
 
 def _lighten(recipe: BankBudget, stage: Stage, space: Space) -> Told:
-    """Let a space's linear expert go on with its mean alone."""
+    """Let a space's linear expert go on with its mean alone, or go where there is one such already."""
+    if any(seat.name == SPARE.name for seat in space.seats):
+        recipe.keep(stage, space, [seat for seat in space.seats if seat.name != LINEAR.name])
+        return [Happened(events.LIGHTER, space.dim)]
     seats: list[Any] = []
     for seat in space.seats:
         if isinstance(seat, PosteriorSeat) and seat.name == LINEAR.name:

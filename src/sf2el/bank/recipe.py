@@ -242,11 +242,11 @@ class BankRecipe(BankBudget):
         # They are followed once labels speak for them: more bytes alone change no prediction.
         told = self._joined(stage, missing, [0.0] * len(missing))
         opened = stage.upcoming
-        if opened is not None and opened is not stage.past:
+        if opened is not None and opened is not stage.past and opened.dim <= WIDEST_POSTERIOR:
             kinds = dict.fromkeys(entry_of(seat) for seat in stage.current.seats)
             there = {entry_of(seat).name for seat in opened.seats}
             missing = [entry for entry in kinds if entry is not SPARE and entry.name not in there]
-            opened.seat(opened.seats + self._new_seats(stage, opened, missing))
+            opened.seat(opened.seats + self._new_seats(stage, opened, missing, stage.index + 1))
         return told
 
     def _joined(self, stage: Stage, entries: list[Entry], weights: list[float]) -> Told:
@@ -255,12 +255,12 @@ class BankRecipe(BankBudget):
         if not entries or space.dim > WIDEST_POSTERIOR:
             return []
         stage.weights = stage.weights.joined_by(weights)
-        space.seat(space.seats + self._new_seats(stage, space, entries))
+        space.seat(space.seats + self._new_seats(stage, space, entries, stage.index))
         stage.arrange()
         return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
 
-    def _new_seats(self, stage: Stage, space: Space, entries: list[Entry]) -> list[Any]:
-        seats = [self.new_seat(entry, space, stage.outputs, index=stage.index) for entry in entries]
+    def _new_seats(self, stage: Stage, space: Space, entries: list[Entry], index: int) -> list[Any]:
+        seats = [self.new_seat(entry, space, stage.outputs, index=index) for entry in entries]
         if self.task == "classes":
             for seat in seats:
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))

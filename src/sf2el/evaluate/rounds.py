@@ -115,7 +115,8 @@ class ModelsWords:
     """Puts the labels of a stream into the model's words.
 
     River's binary models answer True and False, and some of them learn wrongly from any other labels. So a
-    model that answers with booleans is told booleans, and is scored by them.
+    model that answers with booleans is told booleans, and is scored by them. A stream that has booleans of
+    its own is left as it is.
 
     >>> words = ModelsWords()
     >>> step = Step(0, {"a": 1}, -1, -1, (({"a": 0}, 1),), False)
@@ -125,12 +126,14 @@ class ModelsWords:
 
     def __init__(self) -> None:
         self._boolean = False
+        self._stream_has_booleans = False
         self._negative: Any = None
 
     def of(self, step: Step, answer: Any) -> Step:
         """Return a round with its labels as a model takes them that has given this answer."""
         self._boolean = self._boolean or isinstance(answer, (bool, np.bool_))
-        if not self._boolean:
+        self._stream_has_booleans = self._stream_has_booleans or isinstance(step.truth, (bool, np.bool_))
+        if self._stream_has_booleans or not self._boolean:
             return step
         truth, told = self._as_boolean(step.truth), self._as_boolean(step.told)
         late = tuple((x, self._as_boolean(label)) for x, label in step.late)
