@@ -34,7 +34,7 @@ BANK = (
     Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=40.0, ties=True),
     Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=5.0, centred=0.9),
     LINEAR,
-    Entry("paper", 0.02, 0.02, paper=True),
+    Entry("paper", 0.01, 0.01, paper=True),
 )
 PAPER = LearnerSettings(
     kernel=RBF(2.5),
