@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -179,4 +180,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings("ignore", message=".*new features are not used")
     sys.exit(main())
