@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from sf2el import events
 from sf2el.budget import NoRoomError, newcomer_room
+from sf2el.budgeted import Pending, follow, too_much_refused
 from sf2el.events import Happened
-from sf2el.kept import KeptModel, Pending, follow, too_much_refused
+from sf2el.kept import KeptModel
 from sf2el.recipe import Told
 from sf2el.rows import Names, ordered, read_row
 from sf2el.spaces import LATELY, Change, Kind, Tracker

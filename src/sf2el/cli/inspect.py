@@ -28,7 +28,7 @@ def inspect(file: Path, as_json: bool) -> None:
 def examine(file: Path) -> dict[str, Any]:
     """Return what a file holds, as plain values; ValueError if it is no model."""
     from sf2el import SF2EL, SF2ELRegressor
-    from sf2el.kept import MemoryParts
+    from sf2el.budgeted import MemoryParts
     from sf2el.persist import opened
     from sf2el.persist_recipe import recipe_out
 
