@@ -1,8 +1,8 @@
 """What each part of the default is worth: accuracy with it less accuracy without it, on the same streams.
 
 The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
-on rows without the old features (against inverting the overlap's regression, and against plain ridge), and
-experts that see the new space white. The default in 64 KiB; streams of the study (seeds from 200 on), but
+on rows without the old features (against inverting the overlap's regression, and against plain ridge),
+experts that see the new space white, and the factors that make experts as sure as they are right. The default in 64 KiB; streams of the study (seeds from 200 on), but
 more of them: a part's worth is small beside what the seeds differ by.
 
     SF2EL_DATA=FOLDER python benchmarks/ablation.py [--seeds 100] [--jobs 2] [--rates 0.3 0.05 0.02]
@@ -27,13 +27,14 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from sf2el import SF2EL, maps  # noqa: E402
-from sf2el.bank import recipe  # noqa: E402
+from sf2el.bank import recipe, weights  # noqa: E402
 from sf2el.datasets import load  # noqa: E402
 from sf2el.streams import stream_for  # noqa: E402
 
 DATASETS = ("credit-a", "diabetes", "svmguide3", "swiss", "htru_2", "magic04")
 LARGE = ("htru_2", "magic04")
 FIRST_SEED, OVERLAP = 200, 10
+SURENESS = "sureness"
 
 
 class Job(NamedTuple):
@@ -74,11 +75,19 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "later rows in the map": lambda: patch.object(maps.JointMap, "_shown", lambda self, new: None),
     "the Gaussian map (ridge)": lambda: patch.object(maps, "gaussian_map", ridge),
     "white experts": lambda: patch.object(recipe.BankRecipe, "_whiten", lambda self, stage: None),
+    SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
 }
 
 
-def accuracy(job: Job) -> float:
-    """Return the accuracy after the features have changed."""
+class Measured(NamedTuple):
+    """After the features have changed: how often it was right, and how sure it was on average."""
+
+    accuracy: float
+    certainty: float
+
+
+def measured(job: Job) -> Measured:
+    """Return how right and how sure the default is on a stream."""
     stream = stream_for(load(job.dataset), job.seed, job.rate, OVERLAP)
     old, new, t1, overlap = stream.old, stream.new, stream.t1, stream.overlap
     labels = [int(y) if shown else None for y, shown in zip(stream.y, stream.labelled, strict=True)]
@@ -88,15 +97,16 @@ def accuracy(job: Job) -> float:
     beside = np.hstack([old[t1 - overlap :], new[:overlap]])
     model.learn_many(beside, labels[t1 - overlap : t1], features=names[0] + names[1])
     told = model.run_many(new[overlap:], labels[t1:], features=names[1])
-    return float(np.mean(told.prediction == stream.y[t1:].astype(int)))
+    right = np.mean(told.prediction == stream.y[t1:].astype(int))
+    return Measured(float(right), float(np.nanmean(told.probability)))
 
 
-def run(job: Job) -> float:
-    """Return the accuracy of a job's model."""
+def run(job: Job) -> Measured:
+    """Return what a job's model is worth."""
     if not job.without:
-        return accuracy(job)
+        return measured(job)
     with WITHOUT[job.without]():
-        return accuracy(job)
+        return measured(job)
 
 
 def main() -> None:
@@ -125,14 +135,21 @@ def main() -> None:
             for dataset in DATASETS:
                 values = np.array(
                     [
-                        found[job._replace(without="")] - value if without else value
-                        for job, value in found.items()
+                        found[job._replace(without="")].accuracy - one.accuracy if without else one.accuracy
+                        for job, one in found.items()
                         if job[:3] == (without, dataset, rate)
                     ]
                 )
                 error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
                 cells.append(f"{values.mean():{'+' if without else ''}.4f} ({error:.4f})")
             table.add_row(without or "accuracy of the default", *cells, end_section=not without)
+        for without in ("", SURENESS):
+            cells = []
+            for dataset in DATASETS:
+                own = [one for job, one in found.items() if job[:3] == (without, dataset, rate)]
+                cells.append(f"{np.mean([one.certainty - one.accuracy for one in own]):+.3f}")
+            said = "mean probability of what it says less accuracy"
+            table.add_row(f"{said}, without sureness" if without else said, *cells)
         Console(width=150).print(table)
 
 

@@ -853,13 +853,23 @@ public:
         changing_ = !stage["upcoming"].is_null();
         weights_ = file.reals<double>("weights");
         const size_t experts = (past_ ? past_->experts.size() : 0) + current_->experts.size();
+        bool sure = false;
+        if (bank_) {
+            // After the bank's weights and losses come two numbers that only Python needs, when features change;
+            // after those how sure each expert may be, where older files end.
+            const size_t before = sf2el::FixedShare::reals(experts, false);
+            sure = weights_.size() != before + 2;
+            check_size(weights_, sf2el::FixedShare::reals(experts, sure) + 2);
+            weights_.erase(weights_.begin() + before, weights_.begin() + before + 2);
+        } else {
+            check_size(weights_, sf2el::Hedge::reals(experts));
+        }
         const auto kept = weights_;
-        // The bank's are followed by two numbers that only Python needs, when features change.
-        check_size(kept, bank_ ? sf2el::FixedShare::reals(experts) + 2 : sf2el::Hedge::reals(experts));
         file.ask(8.0 * double(experts) * (outputs + 1.0));
         if (bank_) {
             const std::vector<double> prior(experts, 1.0);
-            share_ = std::make_unique<sf2el::FixedShare>(prior.data(), experts, stage["share"].real(), weights_.data());
+            share_ = std::make_unique<sf2el::FixedShare>(prior.data(), experts, stage["share"].real(), sure,
+                                                         weights_.data());
         } else {
             const double eta = past_ && !recipe["eta"].is_null() ? recipe["eta"].real() : 0.0;
             hedge_ = std::make_unique<sf2el::Hedge>(experts, eta, weights_.data());
@@ -895,7 +905,7 @@ public:
         }
         for (auto& expert : current_->experts) learned(*expert, view, target, place++);
         if (hedge_) hedge_->update(risks_.data());
-        else share_->update(risks_.data());  // not where the row has no label: then the risks are NaN
+        else share_->follow(scores_.data(), outputs_, target, risks_.data());
     }
 
 private:
@@ -907,10 +917,6 @@ private:
     void learned(Expert& expert, const std::vector<double>& view, double target, size_t place) {
         double* scores = scores_.data() + place * outputs_;
         risks_[place] = expert.learn(view.data(), target, 1.0, scores);
-        if (!share_) return;
-        // Experts of different kinds are compared by what they said, not by their own risk.
-        const auto task = outputs_ > 1 ? sf2el::Task::classes : sf2el::Task::binary;
-        risks_[place] = target == target ? sf2el::risk_of(task, outputs_, scores, target) : target;
     }
 
     // What the vanished features would have read; those that are still there, as they read.

@@ -20,17 +20,14 @@ const double* checked_prior(const Vector& prior, double share) {
 
 class FixedShare final : public RowMixer {
 public:
-    FixedShare(const Vector& prior, double share)
-        : block_(sf2el::FixedShare::reals(prior.shape(0))),
+    FixedShare(const Vector& prior, double share, bool sure)
+        : block_(sf2el::FixedShare::reals(prior.shape(0), sure)),
           share_(share),
-          shared_(checked_prior(prior, share), prior.shape(0), share, block_.data()) {}
+          shared_(checked_prior(prior, share), prior.shape(0), share, sure, block_.data()) {}
 
     std::size_t experts() const override { return shared_.experts(); }
     double mix_row(const double* scores) const override { return shared_.mix_log_odds(scores); }
-    void follow_row(const double* risks) override {
-        check_known(risks, experts());
-        shared_.update(risks);
-    }
+    void follow_row(const double* scores, const double*, double y) override { follow_one(scores, 1, y); }
     double share() const { return share_; }
     double rounds() const { return shared_.rounds(); }
     Out<double> weights() const { return copy_out(shared_.weights(), experts()); }
@@ -41,12 +38,26 @@ public:
         return own(std::move(out), {experts()});
     }
 
+    Out<double> sureness() const {
+        std::vector<double> out(experts());
+        for (std::size_t j = 0; j < experts(); ++j) out[j] = shared_.sureness(j);
+        return own(std::move(out), {experts()});
+    }
+
     std::size_t nbytes() const { return block_.size() * sizeof(double); }
 
     void update(const Vector& losses) {
         check_width(losses.shape(0), experts());
         check_known(losses.data(), experts());
         shared_.update(losses.data());
+    }
+
+    void follow(const Vector& scores, double y) {
+        const std::size_t classes = scores.shape(0) / experts();
+        check_width(scores.shape(0), experts() * classes);
+        check_known(scores.data(), scores.shape(0));
+        check_class(y, classes);
+        follow_one(scores.data(), classes, y);
     }
 
     double mix_binary(const Vector& scores) const {
@@ -71,13 +82,13 @@ public:
         return own(std::move(probabilities), {classes});
     }
 
-    std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Matrix& risks) {
-        return run(scores, risks, 1, {scores.shape(0)},
+    std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Vector& y) {
+        return run(scores, y, 1, {scores.shape(0)},
                    [this](const double* row, double* out) { *out = shared_.mix_log_odds(row); });
     }
 
-    std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Matrix& risks, std::size_t classes) {
-        return run(scores, risks, classes, {scores.shape(0), classes},
+    std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Vector& y, std::size_t classes) {
+        return run(scores, y, classes, {scores.shape(0), classes},
                    [this, classes](const double* row, double* out) { shared_.mix_classes(row, classes, out); });
     }
 
@@ -89,20 +100,30 @@ public:
     }
 
 private:
+    static void check_class(double y, std::size_t classes) {
+        if (!sf2el::label_fits(classes > 1 ? sf2el::Task::classes : sf2el::Task::binary, classes, y))
+            throw nb::value_error("A label must be one of the classes that the scores are of.");
+    }
+
+    void follow_one(const double* scores, std::size_t classes, double y) {
+        thread_local std::vector<double> losses;
+        if (losses.size() < experts()) losses.resize(experts());
+        shared_.follow(scores, classes, y, losses.data());
+    }
+
     // Each row mixed with the weights from before it, which are returned too.
     template <class Mix>
-    std::pair<Out<double>, Out<double>> run(const Matrix& scores, const Matrix& risks, std::size_t width,
+    std::pair<Out<double>, Out<double>> run(const Matrix& scores, const Vector& y, std::size_t width,
                                             std::initializer_list<std::size_t> shape, Mix mix) {
         const std::size_t n = scores.shape(0), e = experts();
         check_rows(scores, e * width);
-        check_width(risks.shape(1), e);
-        check_known(risks.data(), n < risks.shape(0) ? n * e : risks.shape(0) * e);
-        check_same_length(n, risks.shape(0));
+        check_same_length(n, y.shape(0));
+        for (std::size_t i = 0; i < n; ++i) check_class(y.data()[i], width);
         std::vector<double> mixed(n * width), weights(n * e);
         for (std::size_t i = 0; i < n; ++i) {
             std::copy(shared_.weights(), shared_.weights() + e, weights.begin() + i * e);
             mix(scores.data() + i * e * width, mixed.data() + i * width);
-            shared_.update(risks.data() + i * e);
+            follow_one(scores.data() + i * e * width, width, y.data()[i]);
         }
         return {own(std::move(mixed), shape), own(std::move(weights), {n, e})};
     }
@@ -116,19 +137,21 @@ private:
 
 void bind_fixed_share(nb::module_& m) {
     nb::class_<FixedShare, Part>(m, "FixedShare")
-        .def(nb::init<const Vector&, double>(), "prior"_a, "share"_a)
+        .def(nb::init<const Vector&, double, bool>(), "prior"_a, "share"_a, "sure"_a = false)
         .def("update", &FixedShare::update, "losses"_a)
+        .def("follow", &FixedShare::follow, "scores"_a, "y"_a)
         .def("mix_binary", &FixedShare::mix_binary, "scores"_a)
         .def("mix_log_odds", &FixedShare::mix_log_odds, "scores"_a)
-        .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "risks"_a)
+        .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "y"_a)
         .def("mix_classes", &FixedShare::mix_classes, "scores"_a, "classes"_a)
         .def("mix_mean", &FixedShare::mix_mean, "scores"_a)
-        .def("run_classes", &FixedShare::run_classes, "scores"_a, "risks"_a, "classes"_a)
+        .def("run_classes", &FixedShare::run_classes, "scores"_a, "y"_a, "classes"_a)
         .def("state", &FixedShare::state)
         .def("set_state", &FixedShare::set_state, "state"_a)
         .def_prop_ro("experts", &FixedShare::experts)
         .def_prop_ro("share", &FixedShare::share)
         .def_prop_ro("rounds", &FixedShare::rounds)
+        .def_prop_ro("sureness", &FixedShare::sureness, nb::rv_policy::automatic)
         .def_prop_ro("weights", &FixedShare::weights, nb::rv_policy::automatic)
         .def_prop_ro("average", &FixedShare::average, nb::rv_policy::automatic)
         .def_prop_ro("nbytes", &FixedShare::nbytes);

@@ -49,7 +49,7 @@ public:
             risks += past_->size();
         }
         bank_->teach_row(view, y, weight, own, risks);
-        mixer_->follow_row(w.risks.data());
+        mixer_->follow_row(w.scores.data(), w.risks.data(), y);
         return true;
     }
 

@@ -238,7 +238,7 @@ def test_weights_follow_the_losses_and_are_shared(be):
     counted = losses[~np.isnan(losses).any(axis=1)]
     np.testing.assert_allclose(share.average, counted.mean(axis=0), rtol=1e-12)
     assert (share.experts, share.rounds, share.share) == (3, len(counted), 0.01)
-    assert share.nbytes == share.state().nbytes == fixed_share_bytes(3)
+    assert share.nbytes == share.state().nbytes == fixed_share_bytes(3, sure=False)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01])
@@ -263,24 +263,103 @@ def test_mixtures_are_weighted_probabilities_and_means(be):
     assert share.mix_classes(np.full(12, -1e99), 4).tolist() == [0.25] * 4
 
 
+def labels_for(rng, rows, classes):
+    """Labels of one against the other, or of several classes, half of them unknown."""
+    y = rng.integers(classes, size=rows).astype(float) if classes > 1 else rng.choice([-1.0, 1.0], size=rows)
+    y[rng.random(rows) < 0.5] = np.nan
+    return y
+
+
 @pytest.mark.parametrize("kind", ["log_odds", "classes"])
-def test_running_is_mixing_and_updating_row_by_row_to_the_bit(be, kind):
+def test_running_is_mixing_and_following_row_by_row_to_the_bit(be, kind):
     rng = np.random.default_rng(6)
     width = 4 if kind == "classes" else 1
-    scores, risks = rng.normal(size=(60, 2 * width)), rng.exponential(size=(60, 2))
-    risks[rng.random(60) < 0.5] = np.nan
-    together, loop = be.FixedShare(np.ones(2), 0.02), be.FixedShare(np.ones(2), 0.02)
+    scores, y = rng.normal(size=(60, 2 * width)), labels_for(rng, 60, width)
+    together, loop = be.FixedShare(np.ones(2), 0.02, True), be.FixedShare(np.ones(2), 0.02, True)
     extra = (4,) if kind == "classes" else ()
-    mixed, weights = getattr(together, f"run_{kind}")(scores, risks, *extra)
+    mixed, weights = getattr(together, f"run_{kind}")(scores, y, *extra)
     assert mixed.shape == ((60, 4) if kind == "classes" else (60,))
     for i in range(60):
         np.testing.assert_array_equal(loop.weights, weights[i])
         np.testing.assert_array_equal(getattr(loop, f"mix_{kind}")(scores[i], *extra), mixed[i])
-        loop.update(risks[i])
+        loop.follow(scores[i], y[i])
     np.testing.assert_array_equal(loop.state(), together.state())
-    resumed = be.FixedShare(np.ones(2), 0.02)
+    assert loop.rounds == np.isfinite(y).sum()
+    resumed = be.FixedShare(np.ones(2), 0.02, True)
     resumed.set_state(loop.state())
     np.testing.assert_array_equal(resumed.state(), loop.state())
+    np.testing.assert_array_equal(resumed.sureness, loop.sureness)
+
+
+def log_loss(log_factor, scores, y):
+    """Of one expert in one round, its margins multiplied by a factor."""
+    margins = np.exp(log_factor) * np.asarray(scores)
+    if len(margins) == 1:
+        return np.logaddexp(0.0, -y * margins[0])
+    each = sigmoid(margins)
+    return -np.log(each[int(y)] / each.sum())
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_sureness_takes_a_newton_step_down_the_log_loss(be, classes):
+    rng = np.random.default_rng(7)
+    share = be.FixedShare(np.ones(1), 0.0, True)
+    curvature, log_factor = 0.0, 0.0
+    for scores, y in zip(rng.normal(size=(40, classes)), labels_for(rng, 40, classes), strict=True):
+        share.follow(scores, y)
+        if np.isnan(y):
+            continue
+        each = sigmoid(np.exp(log_factor) * scores)
+        p = each / each.sum() if classes > 1 else np.array([each[0], 1.0 - each[0]])
+        outcomes = range(classes) if classes > 1 else (1.0, -1.0)
+
+        def slope(label, at=log_factor, scores=scores):
+            return (log_loss(at + 1e-6, scores, label) - log_loss(at - 1e-6, scores, label)) / 2e-6
+
+        # Expected squared slope: Fisher information, which Newton's step takes for the curvature.
+        curvature += sum(q * slope(label) ** 2 for q, label in zip(p, outcomes, strict=True))
+        log_factor -= slope(y) / (5.0 + curvature)
+        assert share.sureness[0] == pytest.approx(np.exp(log_factor), rel=1e-6)
+        assert share.average[0] > 0.0
+    assert share.sureness[0] != 1.0
+
+
+def test_experts_become_as_sure_as_they_are_right(be):
+    """One expert is right in 9 rows of 10 and says .6; the other says so, and is right in 6 of 10."""
+    rng = np.random.default_rng(8)
+    y = rng.choice([-1.0, 1.0], size=2000)
+    said = np.log(0.6 / 0.4)
+    scores = np.column_stack(
+        [y * said * np.where(rng.random(2000) < right, 1.0, -1.0) for right in (0.9, 0.6)]
+    )
+    share = be.FixedShare(np.ones(2), 0.0, True)
+    for row, label in zip(scores, y, strict=True):
+        share.follow(row, label)
+    timid, honest = sigmoid(share.sureness * said)
+    assert timid == pytest.approx(0.86, abs=0.01)  # a factor of e^1.5 is the most
+    assert honest == pytest.approx(0.6, abs=0.02)
+    assert share.weights[0] > 0.999
+
+
+def test_sureness_stays_within_its_limits_whatever_is_said(be):
+    share = be.FixedShare(np.ones(3), 0.01, True)
+    rng = np.random.default_rng(9)
+    for scale in (1e-3, 1.0, 1e3, 1e99):
+        for _ in range(50):
+            share.follow(rng.normal(size=3) * scale, rng.choice([-1.0, 1.0]))
+            assert np.all((np.exp(-1.5) - 1e-12 <= share.sureness) & (share.sureness <= np.exp(1.5) + 1e-12))
+            assert np.isfinite(share.state()).all() and share.weights.sum() == pytest.approx(1.0)
+    before = share.state()
+    share.follow(np.array([1.0, np.nan, 2.0]), 1.0)
+    np.testing.assert_array_equal(share.state(), before)
+    for wrong in (np.ones(4), np.ones(2)):
+        with pytest.raises(ValueError, match="features"):
+            share.follow(wrong, 1.0)
+    with pytest.raises(ValueError, match="one of the classes"):
+        share.follow(np.ones(9), 3.0)
+    with pytest.raises(ValueError, match="one of the classes"):
+        share.run_classes(np.ones((2, 9)), np.array([0.0, 0.5]), 3)
+    np.testing.assert_array_equal(share.state(), before)
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,9 @@ def test_maps_scalers_and_weights_have_the_bytes_told(be):
         assert psi.state().nbytes == map_bytes(new_dim, old_dim)
         assert be.Scaler(old_dim).state().nbytes == scaler_bytes(old_dim) == 3 * old_dim * 8
     for experts in (1, 2, 6):
-        assert be.FixedShare(np.ones(experts), 0.01).state().nbytes == fixed_share_bytes(experts)
+        for sure in (False, True):
+            weights = be.FixedShare(np.ones(experts), 0.01, sure)
+            assert weights.nbytes == weights.state().nbytes == fixed_share_bytes(experts, sure=sure)
     for experts in (1, 2):
         assert be.Hedge(experts, 0.0).state().nbytes == hedge_bytes(experts)
 
@@ -452,7 +454,7 @@ def test_widths_that_labels_speak_against_make_room_for_the_others(backend):
         kernels = [seat for seat in model._stage.current.seats if "rbf" in seat.name]
         sizes.append((len(kernels), kernels[0].settings.size))
         check_bytes(model)
-        assert model._stage.weights.state()[-3] == stop  # rounds: the losses so far are not forgotten
+        assert model._stage.weights.core.rounds == stop  # the losses so far are not forgotten
     assert sizes[0][0] > sizes[-1][0] and sizes[0][1] < sizes[-1][1]
     assert sizes == sorted(sizes, key=lambda one: (-one[0], one[1]))
     roomy = SF2EL(budget="64KiB", backend=backend)

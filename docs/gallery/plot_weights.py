@@ -3,9 +3,9 @@ Whom the model follows
 ======================
 
 Right after a swap the experts of the new features know nothing, and those of the old features go on with
-what a map recovers from the new ones. Here the new sensors are better than the old: two measure the same,
-and a third one reads more directly what matters. A map cannot bring that to the old experts. So the weights
-move from the recovered experts to the current ones as labels come.
+what a map recovers from the new ones. Here the new sensors are better than the old: two measure the same
+with less noise, and a third one reads more directly what matters. A map cannot bring that to the old experts.
+So the weights move from the recovered experts to the current ones as labels come.
 """
 
 import random
@@ -23,7 +23,7 @@ def stream(seed):
     draw = random.Random(seed)
     for t in range(ROWS):
         a, b = draw.gauss(0, 1), draw.gauss(0, 1)
-        old = {"a": a, "b": b}
+        old = {"a": a + draw.gauss(0, 0.3), "b": b + draw.gauss(0, 0.3)}
         new = {"x": a + b, "y": a - b, "z": a * a + b * b}
         x = (old if t < SWAP else {}) | (new if t >= SWAP - OVERLAP else {})
         yield x, "in" if a * a + b * b < 1.4 else "out"

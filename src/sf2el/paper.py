@@ -44,14 +44,17 @@ class HedgeWeights:
         self.hedge = Hedge(experts, eta=eta, backend=backend)
         self.nbytes = hedge_bytes(experts)
         self.part = self.hedge.core
-        self.update = self.hedge.core.update
         self._combine = self.hedge.core.combine
 
     def mix(self, scores: Floats) -> float:
         """Return the combined score."""
         return float(scores[0]) if len(scores) == 1 else float(self._combine(scores))
 
-    def run(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
+    def update(self, scores: Floats, risks: Floats, y: float) -> None:
+        """Follow the learners of little risk."""
+        self.hedge.core.update(risks)
+
+    def run(self, scores: Floats, risks: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return the combined score and the weights before each round."""
         mixed, _, weights = self.hedge.run(scores, risks)
         return mixed, weights

@@ -172,9 +172,9 @@ def logistic_bytes(dim: int, outputs: int = 1) -> int:
     return 8 * (outputs * (dim + 1) + 1)
 
 
-def fixed_share_bytes(experts: int) -> int:
-    """Return the bytes of weights that are shared anew each round, and of the losses behind them."""
-    return 8 * (2 * experts + 1)
+def fixed_share_bytes(experts: int, *, sure: bool = True) -> int:
+    """Return the bytes of weights that are shared anew each round, of the experts' losses and sureness."""
+    return 8 * ((4 if sure else 2) * experts + 1)
 
 
 def moments_bytes(dim: int, precision: str = "float64") -> int:

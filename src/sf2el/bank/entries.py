@@ -51,6 +51,9 @@ LINEAR_SCALE = 2.0
 CONSTANT = 1.25
 """Prior variance of the constant, in that of a feature."""
 
+LEAST_CONSTANT = 0.06
+"""The same in that of all features together, where there are many: classes may be unequal anywhere."""
+
 LEAST_SPREAD = 0.05
 """Variance added to each direction of correlated features before they are made white."""
 

@@ -13,6 +13,7 @@ from sf2el.bank.bytes import FEW_BASIS, BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
+    LEAST_CONSTANT,
     LEAST_SPREAD,
     LINEAR,
     LINEAR_SCALE,
@@ -158,7 +159,7 @@ class BankRecipe(BankBudget):
             gamma=entry.gamma,
             linear_scale=LINEAR_SCALE,
             rbf_scale=entry.scale,
-            bias=CONSTANT / space.dim,
+            bias=max(CONSTANT / space.dim, LEAST_CONSTANT),
             centred=entry.centred,
             tie_noise=TIE_NOISE if entry.ties else 0.0,
             most_ties=MOST_TIES,

@@ -18,18 +18,30 @@ SHARE = 0.003
 """Share of all weight that is dealt out anew after each label, so that no expert is ever lost."""
 
 LARGEST_LOSS = 8.0
+MOST_SURENESS = 1.5
+"""Of the logarithm of what an expert's margins are multiplied by."""
 
 
 class BankWeights:
-    """A Bayesian mixture of experts whose weights are shared a little after each label."""
+    """A Bayesian mixture of experts whose weights are shared a little after each label.
+
+    Experts that tell classes apart are told how sure they may be, unless they come from a file that was
+    written before there was that: then they go on as they did, in as many bytes.
+    """
 
     share = SHARE
 
     def __init__(self, prior: Floats, task: str, outputs: int, backend: str | None) -> None:
         self._made = (task, outputs, backend)
-        self.core: Any = _core.backend(backend).FixedShare(np.ascontiguousarray(prior / prior.sum()), SHARE)
+        self._begin(prior, sure_of(task))
+
+    def _begin(self, prior: Floats, sure: bool) -> None:
+        task, _, backend = self._made
+        prior = np.ascontiguousarray(prior / prior.sum())
+        self._sure = sure
+        self.core: Any = _core.backend(backend).FixedShare(prior, SHARE, sure)
         self.part = self.core if task == "classes" else None
-        self.nbytes = fixed_share_bytes(len(prior)) + 16
+        self.nbytes = fixed_share_bytes(len(prior), sure=sure) + 16
         self._least, self._rounds = 1.0, 1.0  # of a number: the best expert's risks, summed, and their count
 
     @property
@@ -51,12 +63,17 @@ class BankWeights:
             return self.core.mix_log_odds(scores)
         return self.core.mix_mean(scores)
 
-    def update(self, risks: Floats) -> None:
+    @property
+    def sureness(self) -> Floats:
+        """By what the margins of each expert are multiplied, so that it is as sure as it is right."""
+        return np.asarray(self.core.sureness)
+
+    def update(self, scores: Floats, risks: Floats, y: float) -> None:
         """Follow the experts that did well in a labelled round."""
-        if risks[-1] != risks[-1]:
+        if y != y:
             return
         if self._made[0] == "classes":
-            self.core.update(risks)
+            self.core.follow(scores, y)
         else:
             self.core.update(self._losses(risks))
 
@@ -68,18 +85,18 @@ class BankWeights:
         halves = 2.0 if self._made[0] == "regression_squared" else 1.0
         return np.minimum(risks / (halves * scale + 1e-12), LARGEST_LOSS)
 
-    def run(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
+    def run(self, scores: Floats, risks: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return what is predicted in each round, and the weights before it."""
         task, outputs, _ = self._made
         if outputs > 1:
-            return self.core.run_classes(scores, risks, outputs)  # type: ignore[no-any-return]
+            return self.core.run_classes(scores, y, outputs)  # type: ignore[no-any-return]
         if task == "classes":
-            return self.core.run_log_odds(scores, risks)  # type: ignore[no-any-return]
+            return self.core.run_log_odds(scores, y)  # type: ignore[no-any-return]
         weights = np.empty(risks.shape)
         numbers = np.empty(len(risks))
         for i, (row, risk) in enumerate(zip(scores, risks, strict=True)):
             weights[i], numbers[i] = self.core.weights, self.core.mix_mean(row)
-            self.update(risk)
+            self.update(row, risk, float(y[i]))
         return numbers, weights
 
     def average_risks(self) -> Floats:
@@ -88,36 +105,57 @@ class BankWeights:
 
     def only(self, left: list[int]) -> BankWeights:
         """Return the mixture of the experts at these places, with the losses that they have had."""
-        weights, losses, rest = np.split(self.state(), [len(self.weights), 2 * len(self.weights)])
-        fewer = BankWeights(np.ones(len(left)), *self._made)
-        fewer.set_state(np.concatenate([normalised(weights[left]), losses[left], rest]))
-        return fewer
+        weights, losses, *sureness = self._by_expert()
+        return self._with([normalised(weights[left]), losses[left], *(part[left] for part in sureness)])
 
     def joined_by(self, newcomers: list[float]) -> BankWeights:
         """Return the mixture with more experts at the end, of these weights."""
-        weights, losses, rest = np.split(self.state(), [len(self.weights), 2 * len(self.weights)])
-        more = BankWeights(np.ones(len(weights) + len(newcomers)), *self._made)
+        weights, losses, *sureness = self._by_expert()
         weights = np.concatenate([(1.0 - sum(newcomers)) * weights, newcomers])
         losses = np.concatenate([losses, np.full(len(newcomers), losses.mean())])
-        more.set_state(np.concatenate([weights, losses, rest]))
-        return more
+        unknown = np.zeros(len(newcomers))
+        return self._with([weights, losses, *(np.concatenate([part, unknown]) for part in sureness)])
+
+    def _by_expert(self) -> list[Floats]:
+        """Return what is kept of each expert: weights, losses, and the two parts of its sureness."""
+        n, state = len(self.weights), np.asarray(self.core.state())
+        return [state[:n], state[n : 2 * n], *(state[2 * n + 1 :].reshape(-1, n))]
+
+    def _with(self, kept: list[Floats]) -> BankWeights:
+        """Return a mixture that keeps this of each expert, and has had the same rounds."""
+        weights, losses, *sureness = kept
+        numbers = [self.core.rounds, self._least, self._rounds]
+        other = BankWeights(np.ones(len(weights)), *self._made)
+        other.set_state(np.concatenate([weights, losses, numbers, *sureness]))
+        return other
 
     def clone(self) -> BankWeights:
         """Return weights that go their own way from here."""
-        twin = BankWeights(np.ones(len(self.weights)), *self._made)
-        twin.set_state(self.state())
-        return twin
+        return self._with(self._by_expert())
 
     def state(self) -> Floats:
-        """Return everything kept, as one array."""
-        return np.concatenate([np.asarray(self.core.state()), [self._least, self._rounds]])
+        """Return everything kept, as one array; sureness is at its end, where older files have nothing."""
+        rest, sureness = np.split(np.asarray(self.core.state()), [2 * len(self.weights) + 1])
+        return np.concatenate([rest, [self._least, self._rounds], sureness])
 
     def set_state(self, state: Floats) -> None:
-        """Take over what ``state`` returned."""
-        if not state[-2] > 0.0 or not state[-1] >= 1.0:
+        """Take over what ``state`` returned, of a mixture with or without sureness."""
+        n = len(self.weights)
+        rest, numbers, sureness = np.split(state, [2 * n + 1, 2 * n + 3])
+        logarithms, curvatures = sureness[:n], sureness[n:]
+        if np.any(np.abs(logarithms) > MOST_SURENESS) or np.any(curvatures < 0.0):
+            raise ValueError("weights have a sureness that is none")
+        if len(numbers) < 2 or not numbers[0] > 0.0 or not numbers[1] >= 1.0:
             raise ValueError("weights rest on no rounds")
-        self.core.set_state(np.ascontiguousarray(state[:-2]))
-        self._least, self._rounds = float(state[-2]), float(state[-1])
+        if (len(sureness) > 0) != self._sure:
+            self._begin(np.ones(n), not self._sure)
+        self.core.set_state(np.ascontiguousarray(np.concatenate([rest, sureness])))
+        self._least, self._rounds = map(float, numbers)
+
+
+def sure_of(task: str) -> bool:
+    """Whether experts of a task are told how sure they may be: only classes have probabilities."""
+    return task == "classes"
 
 
 def recovered_share(rows: int) -> float:

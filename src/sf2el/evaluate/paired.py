@@ -59,14 +59,14 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Paired:
     >>> round(result.mean, 3), round(result.half_width, 3), result.excludes_zero
     (0.1, 0.248, False)
 
-    Is more memory better, over streams of five seeds?
+    Is more memory better, over streams of eight seeds?
 
     >>> from sf2el import SF2EL
     >>> from sf2el.datasets import load
     >>> from sf2el.evaluate import prequential
     >>> from sf2el.streams import evolve
     >>> def accuracies(budget):
-    ...     streams = (evolve(load("swiss"), seed=seed, t1=200, t2=200) for seed in range(5))
+    ...     streams = (evolve(load("swiss"), seed=seed, t1=200, t2=200) for seed in range(8))
     ...     return [prequential(SF2EL(budget=budget), stream).metrics["accuracy"] for stream in streams]
     >>> paired(accuracies("16KiB"), accuracies("2KiB")).excludes_zero
     True

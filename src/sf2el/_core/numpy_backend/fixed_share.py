@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log
+from math import isnan, log
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el._core.numpy_backend.rows import check_known, check_row, check_rows, check_same_length
-from sf2el._core.numpy_backend.tasks import clipped_sigmoid, sigmoid
+from sf2el._core.numpy_backend.tasks import MOST_MARGIN, MOST_RISK, clipped_sigmoid, sigmoid
 from sf2el.kernels import exp_or_zero
 
 Floats = npt.NDArray[np.float64]
 
 
-class FixedShare:
-    """Weights by exp(-loss), of which each round a share is spread evenly (Herbster and Warmuth, 1998)."""
+SURENESS_PRIOR = 5.0
+"""Curvature of the log loss that speaks for a factor of 1 beforehand."""
 
-    def __init__(self, prior: Floats, share: float) -> None:
+MOST_SURENESS = 1.5
+"""Of a factor's logarithm."""
+
+
+class FixedShare:
+    """Weights by exp(-loss), of which each round a share is spread evenly (Herbster and Warmuth, 1998).
+
+    Experts that tell classes apart can be told how ``sure`` they may be: the margins of each are multiplied
+    by a factor that follows its log loss. An expert that is right more often than it says would else lose
+    to one that is merely bolder.
+    """
+
+    def __init__(self, prior: Floats, share: float, sure: bool = False) -> None:
         prior = np.array(prior, dtype=np.float64)
         fits = prior.ndim == 1 and prior.size > 0 and 0.0 <= share <= 1.0 and bool(np.all(prior >= 0.0))
         if not fits or not 0.0 < prior.sum() <= 1e100:
@@ -29,6 +41,9 @@ class FixedShare:
         self._weights = prior / prior.sum()
         self._cumulative = np.zeros(len(prior))
         self.rounds = 0.0
+        self._sure = sure
+        self._logarithms = np.zeros(len(prior) if sure else 0)
+        self._curvatures = np.zeros(len(prior) if sure else 0)
 
     @property
     def experts(self) -> int:
@@ -48,7 +63,12 @@ class FixedShare:
     @property
     def nbytes(self) -> int:
         """Bytes of what is kept."""
-        return 8 * (2 * self.experts + 1)
+        return 8 * (2 * self.experts + 1 + 2 * len(self._logarithms))
+
+    @property
+    def sureness(self) -> Floats:
+        """By what the margins of each expert are multiplied."""
+        return np.exp(self._logarithms) if self._sure else np.ones(self.experts)
 
     def update(self, losses: Floats) -> None:
         """Take the losses of a round. A round with a NaN does not count."""
@@ -65,9 +85,32 @@ class FixedShare:
         self._cumulative = self._cumulative + losses
         self.rounds += 1.0
 
+    def follow(self, scores: Floats, y: float) -> None:
+        """Take a labelled round: a margin of each expert, or one for each of several classes.
+
+        A round without a label, or with a NaN, does not count.
+        """
+        classes = len(scores) // self.experts
+        self._follow(check_known(scores, self.experts * classes, 1), classes, float(y))
+
+    def _follow(self, scores: Floats, classes: int, y: float) -> None:
+        _check_class(y, classes)
+        if isnan(y) or np.isnan(scores).any():
+            return
+        factors = self.sureness[:, None]
+        margins = np.clip(factors * scores.reshape(self.experts, classes), -MOST_MARGIN, MOST_MARGIN)
+        losses, slopes, curvatures = (
+            _binary_step(margins[:, 0], y) if classes == 1 else _step(margins, int(y))
+        )
+        if self._sure:
+            self._curvatures = self._curvatures + curvatures
+            moved = self._logarithms - slopes / (SURENESS_PRIOR + self._curvatures)
+            self._logarithms = np.clip(moved, -MOST_SURENESS, MOST_SURENESS)
+        self._update(losses)
+
     def mix_binary(self, scores: Floats) -> float:
         """Return the weighted probability of the positive class."""
-        return float(self._weights @ sigmoid(check_row(scores, self.experts)))
+        return float(self._weights @ sigmoid(self.sureness * check_row(scores, self.experts)))
 
     def mix_log_odds(self, scores: Floats) -> float:
         """Return the same as log(p / (1 - p)), within +-34.5."""
@@ -76,44 +119,75 @@ class FixedShare:
 
     mix_row = mix_log_odds
 
+    def follow_row(self, scores: Floats, risks: Floats, y: float) -> None:
+        """Take a round of one margin an expert."""
+        self._follow(scores, 1, y)
+
     def mix_mean(self, scores: Floats) -> float:
         """Return the weighted mean of the scores."""
         return float(self._weights @ check_row(scores, self.experts))
 
     def mix_classes(self, scores: Floats, classes: int) -> Floats:
         """Return the probabilities of the classes, from that many scores of each expert in turn."""
-        each = clipped_sigmoid(check_row(scores, self.experts * classes)).reshape(self.experts, classes)
+        margins = check_row(scores, self.experts * classes).reshape(self.experts, classes)
+        each = clipped_sigmoid(self.sureness[:, None] * margins)
         mixed = self._weights @ (each / each.sum(axis=1, keepdims=True))
         return np.asarray(mixed / mixed.sum())
 
-    def run_log_odds(self, scores: Floats, risks: Floats) -> tuple[Floats, Floats]:
-        """Mix and update row by row; return log odds and the weights each was mixed with."""
-        return self._run(self.mix_log_odds, scores, risks, ())
+    def run_log_odds(self, scores: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Mix and follow row by row; return log odds and the weights each was mixed with."""
+        return self._run(self.mix_log_odds, scores, y, ())
 
-    def run_classes(self, scores: Floats, risks: Floats, classes: int) -> tuple[Floats, Floats]:
-        """Mix and update row by row; return probabilities and the weights each was mixed with."""
-        return self._run(lambda row: self.mix_classes(row, classes), scores, risks, (classes,))
+    def run_classes(self, scores: Floats, y: Floats, classes: int) -> tuple[Floats, Floats]:
+        """Mix and follow row by row; return probabilities and the weights each was mixed with."""
+        return self._run(lambda row: self.mix_classes(row, classes), scores, y, (classes,))
 
     def _run(
-        self, mix: Callable[[Floats], float | Floats], scores: Floats, risks: Floats, shape: tuple[int, ...]
+        self, mix: Callable[[Floats], float | Floats], scores: Floats, y: Floats, shape: tuple[int, ...]
     ) -> tuple[Floats, Floats]:
-        scores = check_rows(scores, self.experts * int(np.prod(shape)))
-        risks = check_known(risks, self.experts, 2)
-        check_same_length(len(scores), len(risks))
+        classes = int(np.prod(shape))
+        scores = check_rows(scores, self.experts * classes)
+        check_same_length(len(scores), len(y))
+        for label in y:
+            _check_class(float(label), classes)
         mixed, weights = np.empty((len(scores), *shape)), np.empty((len(scores), self.experts))
-        for i, (row, risk) in enumerate(zip(scores, risks, strict=True)):
+        for i, (row, label) in enumerate(zip(scores, y, strict=True)):
             weights[i] = self._weights
             mixed[i] = mix(row)
-            self._update(risk)
+            self._follow(row, classes, float(label))
         return mixed, weights
 
     def state(self) -> Floats:
         """Return everything kept, as one array, laid out as in the compiled core."""
-        return np.concatenate([self._weights, self._cumulative, [self.rounds]])
+        kept = (self._weights, self._cumulative, [self.rounds], self._logarithms, self._curvatures)
+        return np.concatenate(kept)
 
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
-        n = self.experts
-        check_same_length(2 * n + 1, len(state))
+        n, sure = self.experts, len(self._logarithms)
+        check_same_length(2 * n + 1 + 2 * sure, len(state))
         self._weights, self._cumulative = np.array(state[:n]), np.array(state[n : 2 * n])
         self.rounds = float(state[2 * n])
+        self._logarithms, self._curvatures = (np.array(part) for part in np.split(state[2 * n + 1 :], 2))
+
+
+def _check_class(y: float, classes: int) -> None:
+    if classes > 1 and not isnan(y) and not (0 <= y < classes and y == int(y)):
+        raise ValueError("A label must be one of the classes that the scores are of.")
+
+
+def _binary_step(margins: Floats, y: float) -> tuple[Floats, Floats, Floats]:
+    """Return each expert's loss, its slope in the logarithm of the factor, and its curvature."""
+    p, positive = sigmoid(margins), y > 0.0
+    losses = np.logaddexp(0.0, -margins if positive else margins)
+    return losses, (p - float(positive)) * margins, p * (1.0 - p) * margins**2
+
+
+def _step(margins: Floats, y: int) -> tuple[Floats, Floats, Floats]:
+    """The same of several classes: a factor moves log s_k, with s_k = sigmoid(m_k), by m_k (1 - s_k)."""
+    s = sigmoid(margins)
+    moves, total = margins * (1.0 - s), s.sum(axis=1)
+    mean = (s * moves).sum(axis=1) / total
+    spread = (s * moves**2).sum(axis=1) / total - mean**2
+    losses = np.minimum(np.log(total / s[:, y]), MOST_RISK)
+    return losses, mean - moves[:, y], np.maximum(spread, 0.0)

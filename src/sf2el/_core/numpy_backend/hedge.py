@@ -33,6 +33,10 @@ class Hedge:
         """Return the combined score, which is the only one where there is one."""
         return float(scores[0]) if len(scores) == 1 else self.combine(scores)
 
+    def follow_row(self, scores: Floats, risks: Floats, y: float) -> None:
+        """Take the risks of a round."""
+        self.update(risks)
+
     def combine(self, scores: Floats) -> float:
         """Return the weighted score of the coming round."""
         return float(self.weights @ check_row(scores, len(self.weights)))
