@@ -2,8 +2,9 @@
 
 The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
 on rows without the old features (against inverting the overlap's regression, and against plain ridge),
-experts that see the new space white, and the factors that make experts as sure as they are right. The default in 64 KiB; streams of the study (seeds from 200 on), but
-more of them: a part's worth is small beside what the seeds differ by.
+experts that see the new space white, and the factors that make experts as sure as they are right. The
+default in 64 KiB; streams of the study (seeds from 200 on), but more of them: a part's worth is small beside
+what the seeds differ by.
 
     SF2EL_DATA=FOLDER python benchmarks/ablation.py [--seeds 100] [--jobs 2] [--rates 0.3 0.05 0.02]
 """
