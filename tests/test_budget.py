@@ -1090,3 +1090,25 @@ def test_scratch_and_wrapper_are_told_apart_and_do_not_grow_with_rows(kind, back
     assert before["scratch"] == after["scratch"] == max(seat.core.scratch_nbytes for seat in seats(model))
     assert 500 < after["wrapper"] < 16_000
     assert abs(after["wrapper"] - before["wrapper"]) < 200
+
+
+def recovered_widths(model):
+    return [name for name in model.weights(detail=True) if name.startswith("recovered") and "rbf" in name]
+
+
+@pytest.mark.parametrize(("every", "budget", "widths"), [(80, "64KiB", 2), (80, "4KiB", 1), (1, "64KiB", 1)])
+def test_two_widths_go_on_where_labels_have_not_decided_and_there_are_bytes(every, budget, widths, backend):
+    """Rings: few labels leave the widths undecided, many speak for a narrow one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(900, 2))
+    rings = np.sum(X**2, axis=1) % 0.6 > 0.3
+    labels = [int(ring) if i % every == 0 else None for i, ring in enumerate(rings)]
+    model = SF2EL(budget=budget, backend=backend)
+    old, new = ["a", "b"], ["x", "y"]
+    turned = X @ np.array([[0.8, 0.6], [-0.6, 0.8]])
+    model.learn_many(X[:800], labels[:800], features=old)
+    model.learn_many(np.hstack([X, turned])[800:810], labels[800:810], features=old + new)
+    model.learn_many(turned[810:], labels[810:], features=new)
+    assert len(recovered_widths(model)) == widths
+    check_bytes(model)
+    assert len([name for name in model.weights(detail=True) if name.startswith("current wh")]) <= 1

@@ -133,3 +133,20 @@ def test_a_label_that_weighs_more_is_said_more_often(make):
         for weights in ({"rare": 1.0}, {"rare": 15.0})
     ]
     assert np.sum(said[1] == "rare") > np.sum(said[0] == "rare") + 10
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_probabilities_are_as_high_as_the_model_is_right(classes, backend):
+    rng = np.random.default_rng(3)
+    centers = 1.2 * rng.normal(size=(classes, 4))
+    y = rng.integers(classes, size=1500)
+    X = centers[y] + 0.8 * rng.normal(size=(1500, 4))
+    labels = [f"class {label}" for label in y]
+    model = SF2EL(budget="16KiB", backend=backend)
+    told = model.run_many(
+        X, [label if i % 3 == 0 else None for i, label in enumerate(labels)], features=list("abcd")
+    )
+    right = np.array([said == label for said, label in zip(told.prediction, labels, strict=True)])[500:]
+    assert right.mean() > 0.8
+    assert told.probability[500:].mean() == pytest.approx(right.mean(), abs=0.03)

@@ -6,8 +6,10 @@ from abc import abstractmethod
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from sf2el import events
-from sf2el.bank.entries import SPARE, Entry
+from sf2el.bank.entries import SPARE, Entry, entry_of
 from sf2el.bank.giving_way import give_way, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats
 from sf2el.budget import MODEL_BYTES, NoRoomError
@@ -77,10 +79,27 @@ class BankBudget(Recipe):
     def weights_from(self, stage: Stage, prior: Floats) -> BankWeights:
         """Return a mixture that begins with these weights."""
 
-    def own_weights(self, stage: Stage) -> dict[str, float]:
-        """Return the weight of each expert of the current space, by name."""
-        own = stage.weights.weights[-len(stage.current.seats) :]
-        return dict(zip((seat.name for seat in stage.current.seats), map(float, own), strict=True))
+    def weights_of(self, stage: Stage, space: Space) -> dict[str, float]:
+        """Return the weight of each expert of a space, by name; 0 where they do not play."""
+        count, weights = len(space.seats), stage.weights.weights
+        own = np.zeros(count)
+        if space is stage.current:
+            own = weights[len(weights) - count :]
+        elif space is stage.past and stage.recovers:
+            own = weights[:count]
+        return dict(zip((seat.name for seat in space.seats), map(float, own), strict=True))
+
+    def kernels_by_weight(self, stage: Stage, space: Space) -> list[Any]:
+        """Return the radial experts of a space, the one that is followed most first.
+
+        Before labels tell, that is the widest: it does least harm.
+        """
+        weight = self.weights_of(stage, space)
+
+        def worth(seat: Any) -> tuple[float, float]:
+            return weight[seat.name], -entry_of(seat).gamma
+
+        return sorted(kernels_of(space), key=worth, reverse=True)
 
     def check_least(self, budget: int, labels: int) -> None:
         """Raise ValueError if a budget cannot hold the smallest model: a feature, an expert, its labels."""

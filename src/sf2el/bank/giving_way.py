@@ -35,7 +35,7 @@ def give_way(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 def has_spare(stage: Stage) -> bool:
     """Whether there is something that a model with few radial functions can do without."""
     extras = any(_paper(space) or _white(space) for space in stage.spaces())
-    return extras or any(psi.thinner for psi in _maps(stage))
+    return _vanishing_with_two_widths(stage) is not None or extras or any(psi.thinner for psi in _maps(stage))
 
 
 def kernels_of(space: Space) -> list[Any]:
@@ -61,6 +61,20 @@ def _drop(recipe: BankBudget, stage: Stage, space: Space, seats: list[Any]) -> T
     recipe.keep(stage, space, [seat for seat in space.seats if seat not in seats])
     past = len(stage.past.seats) if stage.past is not None and stage.recovers else 0
     return [Happened(events.EXPERTS, len(stage.current.seats), past)]
+
+
+def _vanishing_with_two_widths(stage: Stage) -> Space | None:
+    """Return the space that vanishes or has vanished, if labels had not decided on a width of its experts."""
+    space = stage.past if stage.recovers else None
+    if space is None and stage.upcoming is not None:
+        space = stage.current
+    return space if space is not None and len(kernels_of(space)) > 1 else None
+
+
+def _undecided_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of the vanishing space: both are only worth their bytes where there are many."""
+    space = _vanishing_with_two_widths(stage)
+    return None if space is None else _drop(recipe, stage, space, recipe.kernels_by_weight(stage, space)[1:])
 
 
 def _extra_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -97,7 +111,7 @@ def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     kernels = kernels_of(stage.current)
     if len(kernels) < 2:
         return None
-    weight = recipe.own_weights(stage)
+    weight = recipe.weights_of(stage, stage.current)
 
     def worth(seat: Any) -> tuple[bool, float]:
         # One that has learned is not let go for one that has not.
@@ -224,6 +238,7 @@ def _all_opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | N
 
 
 WAYS = (
+    _undecided_width,
     _extra_experts,
     _statistics_but_a_sketch,
     _weaker_width,

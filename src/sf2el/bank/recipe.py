@@ -65,6 +65,9 @@ their number a step of 8 / |x|^2 would overshoot the steepest slope of the logis
 OUTDONE = 0.2
 """Share of the best width's weight below which another width goes where bytes are short."""
 
+UNDECIDED = 0.1
+"""Share of the best width's weight from which a second one goes on with it when features change."""
+
 LEAST_LABELS = 10
 """Labels before which no width goes for want of weight."""
 
@@ -128,9 +131,11 @@ class BankRecipe(BankBudget):
         """Give a space its experts: all of the bank to begin with, later those that the last space kept."""
         before = next((other for other in stage.spaces() if other is not space and other.seats), None)
         entries = list(BANK)
-        if before is not None:  # a light expert had no room for its covariance; this space may have
-            kinds = [LINEAR if entry_of(seat) is SPARE else entry_of(seat) for seat in before.seats]
-            entries = list(dict.fromkeys(kinds))
+        if before is not None:
+            behind = self.kernels_by_weight(stage, before)[1:]
+            kinds = [entry_of(seat) for seat in before.seats if seat not in behind]
+            # A light expert had no room for its covariance; this space may have.
+            entries = list(dict.fromkeys(LINEAR if kind is SPARE else kind for kind in kinds))
         if space.dim > WIDEST_POSTERIOR:
             entries = [SPARE]
         if stage.outputs > 1 or self.task != "classes":
@@ -201,14 +206,18 @@ class BankRecipe(BankBudget):
         return BankWeights(np.asarray(prior), self.task, stage.outputs, self.backend)
 
     def opened(self, stage: Stage) -> Told:
-        """Of the radial experts the best goes on, and the new space begins with its like."""
+        """Of the radial experts the best goes on, and a second one if labels have not decided.
+
+        What recovered features tell is another matter: there the second may be the better. The new space
+        begins with the like of the best.
+        """
         told: Told = []
-        kernels = kernels_of(stage.current)
+        kernels = self.kernels_by_weight(stage, stage.current)
         if len(kernels) > 1:
-            weight = self.own_weights(stage)
-            # Before labels tell, the widest: it does least harm.
-            best = max(kernels, key=lambda seat: (weight[seat.name], -entry_of(seat).gamma))
-            self.keep(stage, stage.current, [s for s in stage.current.seats if s is best or s not in kernels])
+            weight = self.weights_of(stage, stage.current)
+            least = UNDECIDED * weight[kernels[0].name]
+            gone = [seat for seat in kernels[1:] if seat is not kernels[1] or weight[seat.name] < least]
+            self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
             told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
@@ -322,7 +331,7 @@ class BankRecipe(BankBudget):
         kernels = kernels_of(stage.current)
         if not self._short_of_bytes(stage) or kernels[0].posterior.labels < LEAST_LABELS:
             return []
-        weight = self.own_weights(stage)
+        weight = self.weights_of(stage, stage.current)
         least = OUTDONE * max(weight[seat.name] for seat in kernels)
         gone = [seat for seat in kernels if weight[seat.name] < least]
         if not gone:
