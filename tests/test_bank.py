@@ -317,7 +317,9 @@ def test_sureness_takes_a_newton_step_down_the_log_loss(be, classes):
             return (log_loss(at + 1e-6, scores, label) - log_loss(at - 1e-6, scores, label)) / 2e-6
 
         # Expected squared slope: Fisher information, which Newton's step takes for the curvature.
-        curvature = 0.99 * curvature + sum(q * slope(label) ** 2 for q, label in zip(p, outcomes, strict=True))
+        curvature = 0.99 * curvature + sum(
+            q * slope(label) ** 2 for q, label in zip(p, outcomes, strict=True)
+        )
         log_factor -= slope(y) / (5.0 + curvature)
         assert share.sureness[0] == pytest.approx(np.exp(log_factor), rel=1e-6)
         assert share.average[0] > 0.0
