@@ -3,7 +3,7 @@
 Every dataset is a stream as the paper's are: the first half of the rows has the old features, the last ten of
 those and the second half the new ones. New features are random mixtures of the old ones (seven for ten), or
 the one half of the features where the old ones are the other. Of more than two classes every second is told
-from the rest. Beside the default stand FESL-c, tuned for each dataset and label rate on as many other streams,
+from the rest. Beside the default stand FESL-c, tuned on as many other streams of each dataset and label rate,
 river's logistic regression, and scikit-learn's models refitted on every label of the new space.
 
     python benchmarks/elsewhere.py FOLDER [--seeds 4] [--jobs 2] [--write]
@@ -124,7 +124,7 @@ def run(job: Job) -> dict[str, float]:
 def fits(file: Path) -> bool:
     """Whether a dataset has enough rows and features."""
     rows, dim = read(file)[0].shape
-    return rows >= LEAST_ROWS and dim >= LEAST_FEATURES
+    return bool(rows >= LEAST_ROWS and dim >= LEAST_FEATURES)
 
 
 def means(found: dict[Job, dict[str, float]]) -> dict[tuple[str, float], dict[str, dict[str, float]]]:

@@ -861,6 +861,11 @@ public:
             sure = weights_.size() != before + 2;
             check_size(weights_, sf2el::FixedShare::reals(experts, sure) + 2);
             weights_.erase(weights_.begin() + before, weights_.begin() + before + 2);
+            for (size_t i = before; i < weights_.size(); ++i) {
+                const bool logarithm = i < before + experts;
+                if (logarithm ? std::fabs(weights_[i]) > sf2el::most_sureness : weights_[i] < 0.0)
+                    fail("An expert's sureness is none");
+            }
         } else {
             check_size(weights_, sf2el::Hedge::reals(experts));
         }
@@ -905,7 +910,7 @@ public:
         }
         for (auto& expert : current_->experts) learned(*expert, view, target, place++);
         if (hedge_) hedge_->update(risks_.data());
-        else share_->follow(scores_.data(), outputs_, target, risks_.data());
+        else share_->follow(scores_.data(), outputs_, target, 1.0, risks_.data());
     }
 
 private:

@@ -27,7 +27,9 @@ public:
 
     std::size_t experts() const override { return shared_.experts(); }
     double mix_row(const double* scores) const override { return shared_.mix_log_odds(scores); }
-    void follow_row(const double* scores, const double*, double y) override { follow_one(scores, 1, y); }
+    void follow_row(const double* scores, const double*, double y, double weight) override {
+        follow_one(scores, 1, y, weight);
+    }
     double share() const { return share_; }
     double rounds() const { return shared_.rounds(); }
     Out<double> weights() const { return copy_out(shared_.weights(), experts()); }
@@ -52,12 +54,13 @@ public:
         shared_.update(losses.data());
     }
 
-    void follow(const Vector& scores, double y) {
-        const std::size_t classes = scores.shape(0) / experts();
+    void follow(const Vector& scores, double y, double weight) {
+        const std::size_t classes = std::max<std::size_t>(1, scores.shape(0) / experts());
+        check_weight(weight);
         check_width(scores.shape(0), experts() * classes);
         check_known(scores.data(), scores.shape(0));
         check_class(y, classes);
-        follow_one(scores.data(), classes, y);
+        follow_one(scores.data(), classes, y, weight);
     }
 
     double mix_binary(const Vector& scores) const {
@@ -82,13 +85,15 @@ public:
         return own(std::move(probabilities), {classes});
     }
 
-    std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Vector& y) {
-        return run(scores, y, 1, {scores.shape(0)},
+    std::pair<Out<double>, Out<double>> run_log_odds(const Matrix& scores, const Vector& y, std::optional<Vector> weights) {
+        return run(scores, y, weights, 1, {scores.shape(0)},
                    [this](const double* row, double* out) { *out = shared_.mix_log_odds(row); });
     }
 
-    std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Vector& y, std::size_t classes) {
-        return run(scores, y, classes, {scores.shape(0), classes},
+    std::pair<Out<double>, Out<double>> run_classes(const Matrix& scores, const Vector& y, std::size_t classes,
+                                                            std::optional<Vector> weights) {
+        if (classes < 1) throw nb::value_error("There must be a class.");
+        return run(scores, y, weights, classes, {scores.shape(0), classes},
                    [this, classes](const double* row, double* out) { shared_.mix_classes(row, classes, out); });
     }
 
@@ -105,25 +110,30 @@ private:
             throw nb::value_error("A label must be one of the classes that the scores are of.");
     }
 
-    void follow_one(const double* scores, std::size_t classes, double y) {
+    void follow_one(const double* scores, std::size_t classes, double y, double weight) {
         thread_local std::vector<double> losses;
         if (losses.size() < experts()) losses.resize(experts());
-        shared_.follow(scores, classes, y, losses.data());
+        shared_.follow(scores, classes, y, weight, losses.data());
     }
 
     // Each row mixed with the weights from before it, which are returned too.
     template <class Mix>
-    std::pair<Out<double>, Out<double>> run(const Matrix& scores, const Vector& y, std::size_t width,
+    std::pair<Out<double>, Out<double>> run(const Matrix& scores, const Vector& y,
+                                            const std::optional<Vector>& weighed, std::size_t width,
                                             std::initializer_list<std::size_t> shape, Mix mix) {
         const std::size_t n = scores.shape(0), e = experts();
         check_rows(scores, e * width);
         check_same_length(n, y.shape(0));
-        for (std::size_t i = 0; i < n; ++i) check_class(y.data()[i], width);
+        if (weighed) check_same_length(n, weighed->shape(0));
+        for (std::size_t i = 0; i < n; ++i) {
+            check_class(y.data()[i], width);
+            if (weighed) check_weight(weighed->data()[i]);
+        }
         std::vector<double> mixed(n * width), weights(n * e);
         for (std::size_t i = 0; i < n; ++i) {
             std::copy(shared_.weights(), shared_.weights() + e, weights.begin() + i * e);
             mix(scores.data() + i * e * width, mixed.data() + i * width);
-            follow_one(scores.data() + i * e * width, width, y.data()[i]);
+            follow_one(scores.data() + i * e * width, width, y.data()[i], weighed ? weighed->data()[i] : 1.0);
         }
         return {own(std::move(mixed), shape), own(std::move(weights), {n, e})};
     }
@@ -139,13 +149,13 @@ void bind_fixed_share(nb::module_& m) {
     nb::class_<FixedShare, Part>(m, "FixedShare")
         .def(nb::init<const Vector&, double, bool>(), "prior"_a, "share"_a, "sure"_a = false)
         .def("update", &FixedShare::update, "losses"_a)
-        .def("follow", &FixedShare::follow, "scores"_a, "y"_a)
+        .def("follow", &FixedShare::follow, "scores"_a, "y"_a, "weight"_a = 1.0)
         .def("mix_binary", &FixedShare::mix_binary, "scores"_a)
         .def("mix_log_odds", &FixedShare::mix_log_odds, "scores"_a)
-        .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "y"_a)
+        .def("run_log_odds", &FixedShare::run_log_odds, "scores"_a, "y"_a, "weights"_a = nb::none())
         .def("mix_classes", &FixedShare::mix_classes, "scores"_a, "classes"_a)
         .def("mix_mean", &FixedShare::mix_mean, "scores"_a)
-        .def("run_classes", &FixedShare::run_classes, "scores"_a, "y"_a, "classes"_a)
+        .def("run_classes", &FixedShare::run_classes, "scores"_a, "y"_a, "classes"_a, "weights"_a = nb::none())
         .def("state", &FixedShare::state)
         .def("set_state", &FixedShare::set_state, "state"_a)
         .def_prop_ro("experts", &FixedShare::experts)

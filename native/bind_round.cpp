@@ -49,7 +49,7 @@ public:
             risks += past_->size();
         }
         bank_->teach_row(view, y, weight, own, risks);
-        mixer_->follow_row(w.scores.data(), w.risks.data(), y);
+        mixer_->follow_row(w.scores.data(), w.risks.data(), y, weight);
         return true;
     }
 

@@ -255,7 +255,7 @@ public:
     double mix_row(const double* scores) const override {
         return experts() == 1 ? scores[0] : hedge_.combine(scores);
     }
-    void follow_row(const double*, const double* risks, double) override {
+    void follow_row(const double*, const double* risks, double, double) override {
         check_finite(risks, experts());
         hedge_.update(risks);
     }

@@ -183,7 +183,7 @@ class RowMixer : public Part {
 public:
     virtual std::size_t experts() const = 0;
     virtual double mix_row(const double* scores) const = 0;
-    virtual void follow_row(const double* scores, const double* risks, double y) = 0;
+    virtual void follow_row(const double* scores, const double* risks, double y, double weight) = 0;
 };
 
 // Fills `out` with the row's values in the order of `names`. False, with `out`

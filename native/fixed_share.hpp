@@ -33,8 +33,8 @@ public:
     const double* cumulative() const { return block_ + n_; }
     double rounds() const { return block_[2 * n_]; }
 
-    // w_j <- w_j exp(-loss_j), normalised, then shared. A round with a NaN does not count.
-    void update(const double* losses) {
+    // w_j <- w_j exp(-weight loss_j), normalised, then shared. A round with a NaN does not count.
+    void update(const double* losses, double weight = 1.0) {
         double least = HUGE_VAL;
         for (size_t j = 0; j < n_; ++j) {
             if (losses[j] != losses[j]) return;
@@ -42,7 +42,7 @@ public:
         }
         double total = 0.0;
         for (size_t j = 0; j < n_; ++j) {
-            const double behind = losses[j] - least;
+            const double behind = weight * (losses[j] - least);
             // An expert without weight may be ahead of all that have some.
             block_[j] = block_[j] > 0.0 ? block_[j] * exp_neg(-behind) : 0.0;
             total += block_[j];
@@ -52,9 +52,9 @@ public:
         block_[2 * n_] += 1.0;
     }
 
-    // A labelled round: of one margin an expert, or of one for each of several classes. `losses`: room for one
-    // an expert. A round without a label, or with a NaN, does not count.
-    void follow(const double* scores, size_t classes, double y, double* losses) {
+    // A labelled round: of one margin an expert, or of one for each of several classes. It counts as so many
+    // as its weight says. `losses`: room for one an expert. A round without a label, or with a NaN, does not count.
+    void follow(const double* scores, size_t classes, double y, double weight, double* losses) {
         if (y != y) return;
         for (size_t i = 0; i < n_ * classes; ++i)
             if (scores[i] != scores[i]) return;
@@ -64,12 +64,13 @@ public:
             if (!sure_) continue;
             double& logarithm = block_[2 * n_ + 1 + j];
             double& curvature = block_[3 * n_ + 1 + j];
-            curvature = (1.0 - share_) * curvature + step.curvature;  // labels of long ago count less here too
-            logarithm -= step.slope / (sureness_prior + curvature);
+            // Labels of long ago count less here too.
+            curvature = (1.0 - share_) * curvature + weight * step.curvature;
+            logarithm -= weight * step.slope / (sureness_prior + curvature);
             logarithm = logarithm < most_sureness ? logarithm : most_sureness;
             logarithm = logarithm > -most_sureness ? logarithm : -most_sureness;
         }
-        update(losses);
+        update(losses, weight);
     }
 
     // By what the margins of an expert are multiplied.

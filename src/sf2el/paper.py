@@ -50,11 +50,11 @@ class HedgeWeights:
         """Return the combined score."""
         return float(scores[0]) if len(scores) == 1 else float(self._combine(scores))
 
-    def update(self, scores: Floats, risks: Floats, y: float) -> None:
+    def update(self, scores: Floats, risks: Floats, y: float, weight: float) -> None:
         """Follow the learners of little risk."""
         self.hedge.core.update(risks)
 
-    def run(self, scores: Floats, risks: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def run(self, scores: Floats, risks: Floats, y: Floats, weighed: Floats | None) -> tuple[Floats, Floats]:
         """Return the combined score and the weights before each round."""
         mixed, _, weights = self.hedge.run(scores, risks)
         return mixed, weights

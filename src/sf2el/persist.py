@@ -227,7 +227,10 @@ def _stage_in(content: dict[str, Any], reader: Reader, recipe: Recipe, outputs: 
             raise ValueError("a map that is being fitted is none")
     stage.began = whole(content["began"])
     stage.weights = recipe.new_weights(stage)
-    stage.weights.set_state(reader.array("weights").ravel())
+    kept = reader.array("weights")
+    if kept.ndim != 1:
+        raise ValueError("its experts' weights are none")
+    stage.weights.set_state(kept)
     weights = stage.weights.weights
     if np.any(weights < 0.0) or abs(weights.sum() - 1.0) > 1e-6:
         raise ValueError("its experts' weights are none")

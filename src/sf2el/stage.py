@@ -124,7 +124,7 @@ class Stage:
             recovered = self._recovered(view, row, True)
             self._past_bank().learn_into(recovered, y, weight, False, self._past_scores, self._past_risks)
         self.current.bank.learn_into(view, y, weight, False, self._own_scores, self._own_risks)
-        self.weights.update(self._scores, self._risks, y)
+        self.weights.update(self._scores, self._risks, y, weight)
 
     def run(self, rows: Floats, y: Floats, weights: Floats | None) -> Rounds:
         """Predict and learn complete rows of the current space: the loop, bit for bit."""
@@ -133,10 +133,10 @@ class Stage:
     def _run(self, views: Floats, rows: Floats, y: Floats, weights: Floats | None) -> Rounds:
         own = self.current.bank.run(views, y, weights)
         if not self._past_risks.size:
-            return Rounds(*self.weights.run(*own, y))
+            return Rounds(*self.weights.run(*own, y, weights))
         past = self._past_bank().run(self._recovered_many(views, rows), y, weights)
         scores, risks = (np.ascontiguousarray(np.hstack(pair)) for pair in zip(past, own, strict=True))
-        return Rounds(*self.weights.run(scores, risks, y))
+        return Rounds(*self.weights.run(scores, risks, y, weights))
 
     def _past_bank(self) -> Any:
         assert self.past is not None
@@ -255,7 +255,7 @@ class Stage:
                 self._past_view, y, weight, late, self._past_scores, self._past_risks
             )
         self.current.bank.learn_into(self._view, y, weight, late, self._own_scores, self._own_risks)
-        self.weights.update(self._scores, self._risks, y)
+        self.weights.update(self._scores, self._risks, y, weight)
 
     def _aside(self, space: Space, view: Floats, y: float, weight: float, late: bool) -> None:
         """Teach the experts of a space that do not play."""

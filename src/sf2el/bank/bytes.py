@@ -80,13 +80,15 @@ class BankBudget(Recipe):
         """Return a mixture that begins with these weights."""
 
     def weights_of(self, stage: Stage, space: Space) -> dict[str, float]:
-        """Return the weight of each expert of a space, by name; 0 where they do not play."""
+        """Return the weight of each expert of a space, by name; 0 where they do not play (yet)."""
         count, weights = len(space.seats), stage.weights.weights
+        past = len(stage.past.seats) if stage.past is not None and stage.recovers else 0
         own = np.zeros(count)
-        if space is stage.current:
-            own = weights[len(weights) - count :]
-        elif space is stage.past and stage.recovers:
-            own = weights[:count]
+        if len(weights) == past + len(stage.current.seats):  # else a swap is under way
+            if space is stage.current:
+                own = weights[past:]
+            elif space is stage.past and past:
+                own = weights[:past]
         return dict(zip((seat.name for seat in space.seats), map(float, own), strict=True))
 
     def kernels_by_weight(self, stage: Stage, space: Space) -> list[Any]:

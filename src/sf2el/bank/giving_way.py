@@ -64,11 +64,10 @@ def _drop(recipe: BankBudget, stage: Stage, space: Space, seats: list[Any]) -> T
 
 
 def _vanishing_with_two_widths(stage: Stage) -> Space | None:
-    """Return the space that vanishes or has vanished, if labels had not decided on a width of its experts."""
-    space = stage.past if stage.recovers else None
-    if space is None and stage.upcoming is not None:
-        space = stage.current
-    return space if space is not None and len(kernels_of(space)) > 1 else None
+    """Return a space that has vanished, or may, if labels had not decided on a width of its experts."""
+    spaces = [stage.past] if stage.recovers else []
+    spaces += [stage.current] if stage.upcoming is not None else []
+    return next((space for space in spaces if space is not None and len(kernels_of(space)) > 1), None)
 
 
 def _undecided_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:

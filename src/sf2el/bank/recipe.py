@@ -132,9 +132,8 @@ class BankRecipe(BankBudget):
         before = next((other for other in stage.spaces() if other is not space and other.seats), None)
         entries = list(BANK)
         if before is not None:
-            behind = self.kernels_by_weight(stage, before)[1:]
-            kinds = [entry_of(seat) for seat in before.seats if seat not in behind]
             # A light expert had no room for its covariance; this space may have.
+            kinds = self._leading(stage, before)
             entries = list(dict.fromkeys(LINEAR if kind is SPARE else kind for kind in kinds))
         if space.dim > WIDEST_POSTERIOR:
             entries = [SPARE]
@@ -146,6 +145,11 @@ class BankRecipe(BankBudget):
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))
         space.task = self.risk_task(stage.outputs)
         space.seat(seats)
+
+    def _leading(self, stage: Stage, space: Space) -> list[Entry]:
+        """Return the kinds of a space's experts, of radial ones only that which is followed most."""
+        behind = self.kernels_by_weight(stage, space)[1:]
+        return [entry_of(seat) for seat in space.seats if seat not in behind]
 
     def new_seat(
         self, entry: Entry, space: Space, outputs: int, *, index: int = 0, white: bool = False
@@ -187,7 +191,7 @@ class BankRecipe(BankBudget):
             if space.seats:
                 space.seat(space.seats)
         stage.outputs = outputs
-        stage.weights = self.weights_from(stage, stage.weights.weights)
+        stage.weights = stage.weights.grown(outputs)
         stage.arrange()
 
     # -- weights
@@ -217,8 +221,9 @@ class BankRecipe(BankBudget):
             weight = self.weights_of(stage, stage.current)
             least = UNDECIDED * weight[kernels[0].name]
             gone = [seat for seat in kernels[1:] if seat is not kernels[1] or weight[seat.name] < least]
-            self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
-            told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
+            if gone:
+                self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
+                told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
@@ -253,7 +258,7 @@ class BankRecipe(BankBudget):
         told = self._joined(stage, missing, [0.0] * len(missing))
         opened = stage.upcoming
         if opened is not None and opened is not stage.past and opened.dim <= WIDEST_POSTERIOR:
-            kinds = dict.fromkeys(entry_of(seat) for seat in stage.current.seats)
+            kinds = dict.fromkeys(self._leading(stage, stage.current))
             there = {entry_of(seat).name for seat in opened.seats}
             missing = [entry for entry in kinds if entry is not SPARE and entry.name not in there]
             opened.seat(opened.seats + self._new_seats(stage, opened, missing, stage.index + 1))
@@ -306,14 +311,15 @@ class BankRecipe(BankBudget):
         stage.weights = self.weights_from(stage, np.concatenate(parts))
 
     def _whiten(self, stage: Stage) -> None:
-        """Give a space that has begun a second radial expert, on features without their correlations."""
+        """Give a space that has begun one more radial expert, on features without their correlations."""
         space = stage.current
         if space.moments is None or any(seat.name.startswith(WHITE) for seat in space.seats):
             return
+        widest = min(kernels_of(space), key=lambda seat: entry_of(seat).gamma, default=None)
         seats: list[Any] = []
         for seat in space.seats:
             seats.append(seat)
-            if entry_of(seat).gamma:
+            if seat is widest:
                 white = self.new_seat(entry_of(seat), space, stage.outputs, white=True)
                 if self.task == "classes":
                     white.start_from(class_log_odds(stage.counts, stage.outputs))

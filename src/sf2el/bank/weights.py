@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core
+from sf2el._core.numpy_backend.fixed_share import MOST_SURENESS
 from sf2el.bank.entries import FEW_LABELS, entry_of
 from sf2el.posterior import fixed_share_bytes
 
@@ -18,8 +19,7 @@ SHARE = 0.003
 """Share of all weight that is dealt out anew after each label, so that no expert is ever lost."""
 
 LARGEST_LOSS = 8.0
-MOST_SURENESS = 1.5
-"""Of the logarithm of what an expert's margins are multiplied by."""
+"""Of a number, in units of the noise."""
 
 
 class BankWeights:
@@ -68,12 +68,12 @@ class BankWeights:
         """By what the margins of each expert are multiplied, so that it is as sure as it is right."""
         return np.asarray(self.core.sureness)
 
-    def update(self, scores: Floats, risks: Floats, y: float) -> None:
-        """Follow the experts that did well in a labelled round."""
+    def update(self, scores: Floats, risks: Floats, y: float, weight: float) -> None:
+        """Follow the experts that did well in a labelled round, of classes by as much as it weighs."""
         if y != y:
             return
         if self._made[0] == "classes":
-            self.core.follow(scores, y)
+            self.core.follow(scores, y, weight)
         else:
             self.core.update(self._losses(risks))
 
@@ -85,18 +85,18 @@ class BankWeights:
         halves = 2.0 if self._made[0] == "regression_squared" else 1.0
         return np.minimum(risks / (halves * scale + 1e-12), LARGEST_LOSS)
 
-    def run(self, scores: Floats, risks: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def run(self, scores: Floats, risks: Floats, y: Floats, weighed: Floats | None) -> tuple[Floats, Floats]:
         """Return what is predicted in each round, and the weights before it."""
         task, outputs, _ = self._made
         if outputs > 1:
-            return self.core.run_classes(scores, y, outputs)  # type: ignore[no-any-return]
+            return self.core.run_classes(scores, y, outputs, weighed)  # type: ignore[no-any-return]
         if task == "classes":
-            return self.core.run_log_odds(scores, y)  # type: ignore[no-any-return]
+            return self.core.run_log_odds(scores, y, weighed)  # type: ignore[no-any-return]
         weights = np.empty(risks.shape)
         numbers = np.empty(len(risks))
         for i, (row, risk) in enumerate(zip(scores, risks, strict=True)):
             weights[i], numbers[i] = self.core.weights, self.core.mix_mean(row)
-            self.update(row, risk, float(y[i]))
+            self.update(row, risk, float(y[i]), 1.0)
         return numbers, weights
 
     def average_risks(self) -> Floats:
@@ -129,6 +129,15 @@ class BankWeights:
         other.set_state(np.concatenate([weights, losses, numbers, *sureness]))
         return other
 
+    def grown(self, outputs: int) -> BankWeights:
+        """Return the mixture for more classes: weights and sureness stay, losses are of another kind now."""
+        task, _, backend = self._made
+        weights, losses, *sureness = self._by_expert()
+        other = BankWeights(weights, task, outputs, backend)
+        fresh = [0.0, self._least, self._rounds]
+        other.set_state(np.concatenate([weights, np.zeros_like(losses), fresh, *sureness]))
+        return other
+
     def clone(self) -> BankWeights:
         """Return weights that go their own way from here."""
         return self._with(self._by_expert())
@@ -141,11 +150,13 @@ class BankWeights:
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned, of a mixture with or without sureness."""
         n = len(self.weights)
+        if len(state) not in (2 * n + 3, 4 * n + 3 if sure_of(self._made[0]) else 0):
+            raise ValueError("weights are of other experts")
         rest, numbers, sureness = np.split(state, [2 * n + 1, 2 * n + 3])
         logarithms, curvatures = sureness[:n], sureness[n:]
         if np.any(np.abs(logarithms) > MOST_SURENESS) or np.any(curvatures < 0.0):
             raise ValueError("weights have a sureness that is none")
-        if len(numbers) < 2 or not numbers[0] > 0.0 or not numbers[1] >= 1.0:
+        if not numbers[0] > 0.0 or not numbers[1] >= 1.0:
             raise ValueError("weights rest on no rounds")
         if (len(sureness) > 0) != self._sure:
             self._begin(np.ones(n), not self._sure)

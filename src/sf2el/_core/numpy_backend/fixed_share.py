@@ -8,7 +8,13 @@ from math import isnan, log
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_known, check_row, check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import (
+    check_known,
+    check_row,
+    check_rows,
+    check_same_length,
+    check_weights,
+)
 from sf2el._core.numpy_backend.tasks import MOST_MARGIN, MOST_RISK, clipped_sigmoid, sigmoid
 from sf2el.kernels import exp_or_zero
 
@@ -74,26 +80,27 @@ class FixedShare:
         """Take the losses of a round. A round with a NaN does not count."""
         self._update(check_known(losses, self.experts, 1))
 
-    def _update(self, losses: Floats) -> None:
+    def _update(self, losses: Floats, weight: float = 1.0) -> None:
         if np.isnan(losses).any():
             return
         alive = self._weights > 0.0
         # An expert without weight may be ahead of all that have some.
-        behind = np.maximum(losses - losses[alive].min(), 0.0)
+        behind = weight * np.maximum(losses - losses[alive].min(), 0.0)
         weights = np.where(alive, self._weights * exp_or_zero(-behind), 0.0)
         self._weights = (1.0 - self.share) * (weights / weights.sum()) + self.share / self.experts
         self._cumulative = self._cumulative + losses
         self.rounds += 1.0
 
-    def follow(self, scores: Floats, y: float) -> None:
+    def follow(self, scores: Floats, y: float, weight: float = 1.0) -> None:
         """Take a labelled round: a margin of each expert, or one for each of several classes.
 
-        A round without a label, or with a NaN, does not count.
+        It counts as so many as its weight says. A round without a label, or with a NaN, does not count.
         """
-        classes = len(scores) // self.experts
-        self._follow(check_known(scores, self.experts * classes, 1), classes, float(y))
+        classes = max(1, len(scores) // self.experts)
+        check_weights(weight)
+        self._follow(check_known(scores, self.experts * classes, 1), classes, float(y), float(weight))
 
-    def _follow(self, scores: Floats, classes: int, y: float) -> None:
+    def _follow(self, scores: Floats, classes: int, y: float, weight: float) -> None:
         _check_class(y, classes)
         if isnan(y) or np.isnan(scores).any():
             return
@@ -104,10 +111,10 @@ class FixedShare:
         )
         if self._sure:
             # Labels of long ago count less here too.
-            self._curvatures = (1.0 - self.share) * self._curvatures + curvatures
-            moved = self._logarithms - slopes / (SURENESS_PRIOR + self._curvatures)
+            self._curvatures = (1.0 - self.share) * self._curvatures + weight * curvatures
+            moved = self._logarithms - weight * slopes / (SURENESS_PRIOR + self._curvatures)
             self._logarithms = np.clip(moved, -MOST_SURENESS, MOST_SURENESS)
-        self._update(losses)
+        self._update(losses, weight)
 
     def mix_binary(self, scores: Floats) -> float:
         """Return the weighted probability of the positive class."""
@@ -120,9 +127,9 @@ class FixedShare:
 
     mix_row = mix_log_odds
 
-    def follow_row(self, scores: Floats, risks: Floats, y: float) -> None:
+    def follow_row(self, scores: Floats, risks: Floats, y: float, weight: float) -> None:
         """Take a round of one margin an expert."""
-        self._follow(scores, 1, y)
+        self._follow(scores, 1, y, weight)
 
     def mix_mean(self, scores: Floats) -> float:
         """Return the weighted mean of the scores."""
@@ -135,27 +142,39 @@ class FixedShare:
         mixed = self._weights @ (each / each.sum(axis=1, keepdims=True))
         return np.asarray(mixed / mixed.sum())
 
-    def run_log_odds(self, scores: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def run_log_odds(self, scores: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, Floats]:
         """Mix and follow row by row; return log odds and the weights each was mixed with."""
-        return self._run(self.mix_log_odds, scores, y, ())
+        return self._run(self.mix_log_odds, scores, y, weights, ())
 
-    def run_classes(self, scores: Floats, y: Floats, classes: int) -> tuple[Floats, Floats]:
+    def run_classes(
+        self, scores: Floats, y: Floats, classes: int, weights: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Mix and follow row by row; return probabilities and the weights each was mixed with."""
-        return self._run(lambda row: self.mix_classes(row, classes), scores, y, (classes,))
+        if classes < 1:
+            raise ValueError("There must be a class.")
+        return self._run(lambda row: self.mix_classes(row, classes), scores, y, weights, (classes,))
 
     def _run(
-        self, mix: Callable[[Floats], float | Floats], scores: Floats, y: Floats, shape: tuple[int, ...]
+        self,
+        mix: Callable[[Floats], float | Floats],
+        scores: Floats,
+        y: Floats,
+        weighed: Floats | None,
+        shape: tuple[int, ...],
     ) -> tuple[Floats, Floats]:
         classes = int(np.prod(shape))
+        by = np.ones(len(y)) if weighed is None else weighed
+        check_same_length(len(scores), len(by))
+        check_weights(by)
         scores = check_rows(scores, self.experts * classes)
         check_same_length(len(scores), len(y))
         for label in y:
             _check_class(float(label), classes)
         mixed, weights = np.empty((len(scores), *shape)), np.empty((len(scores), self.experts))
-        for i, (row, label) in enumerate(zip(scores, y, strict=True)):
+        for i, (row, label, weight) in enumerate(zip(scores, y, by, strict=True)):
             weights[i] = self._weights
             mixed[i] = mix(row)
-            self._follow(row, classes, float(label))
+            self._follow(row, classes, float(label), float(weight))
         return mixed, weights
 
     def state(self) -> Floats:

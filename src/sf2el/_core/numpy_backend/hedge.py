@@ -33,7 +33,7 @@ class Hedge:
         """Return the combined score, which is the only one where there is one."""
         return float(scores[0]) if len(scores) == 1 else self.combine(scores)
 
-    def follow_row(self, scores: Floats, risks: Floats, y: float) -> None:
+    def follow_row(self, scores: Floats, risks: Floats, y: float, weight: float) -> None:
         """Take the risks of a round."""
         self.update(risks)
 

@@ -58,7 +58,7 @@ class Round:
                 self._recovered, y, weight, False, self._scores[:split], self._risks[:split]
             )
         self._bank.learn_into(view, y, weight, False, self._scores[split:], self._risks[split:])
-        self._mixer.follow_row(self._scores, self._risks, y)
+        self._mixer.follow_row(self._scores, self._risks, y, weight)
         return True
 
     def _look(self, keep: bool) -> Floats:
