@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.gaussian_map import Known, Shown, gaussian_map
-from sf2el.posterior import moments_bytes
+from sf2el.factors import factors_of
+from sf2el.gaussian_map import SHRUNK, Known, Shown, correlation, gaussian_map
+from sf2el.posterior import affine_bytes, moments_bytes
 from sf2el.rows import LARGEST_FEATURE
 from sf2el.sketch import ROOM, Sketch, sketch_bytes
 from sf2el.space import Space
@@ -25,6 +26,18 @@ WRONG = 5.0
 
 LARGEST_SCALED = 5.0
 """Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
+
+RANK = ROOM + 1
+"""Factors that a map is kept as: one fitted on rows of which a sketch tells everything has no higher rank,
+until later rows of the new space alone are taken into account."""
+
+
+class Fitted(NamedTuple):
+    """A map as it is kept: its matrix or the factors of that, what it adds, and what rows are taken from."""
+
+    linear: Floats
+    offset: Floats
+    center: Floats
 
 
 class RidgeMap:
@@ -93,8 +106,9 @@ class JointMap:
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
     not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 40 (d1 + d2) bytes as a sketch, until it is
-    settled; d1 d2 numbers after, or half as many bytes if they are brief. A sketch tells everything of few
-    rows, and little of many: a map that outgrows it needs the statistics whole.
+    settled; d1 d2 numbers after, or half as many bytes if they are brief, or ``RANK`` (d1 + d2) brief ones as
+    factors. A sketch tells everything of few rows, and little of many: a map that outgrows it needs the
+    statistics whole, and its own matrix too.
     """
 
     refits = True
@@ -110,11 +124,11 @@ class JointMap:
         self.brief = False  # whether the map itself is kept in 16 bits a number
         self._rows = 0
 
-    def open(self) -> None:
-        """Make room for the map itself."""
+    def _open(self, rank: int) -> None:
+        """Make room for the map itself, as so many factors; 0: as one matrix."""
         divisor, precision, backend = self._made
         core, kept = _core.backend(backend), "bfloat16" if self.brief else precision
-        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, kept)
+        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, kept, rank)
 
     @property
     def part(self) -> Any:
@@ -151,16 +165,35 @@ class JointMap:
         self.joint.observe_many(np.hstack([Z, X]))
         self._rows += len(Z)
 
-    def take(self, rows: int, joint: Floats | None, matrix: Floats | None, center: Floats | None) -> None:
+    @property
+    def rank(self) -> int:
+        """Factors that the map is kept as; 0: it is one matrix, or there is none yet."""
+        return 0 if self.affine is None else int(self.affine.rank)
+
+    @property
+    def fitted(self) -> Fitted | None:
+        """The map itself, once there is one."""
+        if self.affine is None:
+            return None
+        matrix, factors = np.asarray(self.affine.matrix), np.asarray(self.affine.factors)
+        linear = factors if self.rank else np.ascontiguousarray(matrix[:, :-1])
+        return Fitted(linear, matrix[:, -1].copy(), np.asarray(self.affine.center))
+
+    def take(self, rows: int, joint: Floats | None, fitted: Fitted | None, rank: int) -> None:
         """Take over what another map keeps: its rows, its statistics and itself, where it has them."""
         self._rows = rows
         if joint is None:
             self.settle()
         else:
             self.joint.set_state(np.ascontiguousarray(joint))
-        if matrix is not None and center is not None:
-            self.open()
-            self.affine.set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+        if fitted is None:
+            return
+        self._open(rank)
+        linear, offset, center = map(np.ascontiguousarray, fitted)
+        if rank:
+            self.affine.set_factors(linear, offset, center)
+        else:
+            self.affine.set(np.column_stack([linear, offset]), center)
 
     def solve(self, old: Space, new: Space) -> None:
         """Fit the map to the rows that had both spaces, and to what each space has shown by itself."""
@@ -178,8 +211,32 @@ class JointMap:
         matrix, center = gaussian_map(known, divisor, backend)
         center = np.clip(center, -LARGEST_FEATURE, LARGEST_FEATURE)
         if self.affine is None:
-            self.open()
-        self.affine.set(matrix, center)
+            self._open(RANK if self.brief and self._factors_tell_all else 0)
+        self._keep(matrix, center, new)
+
+    def _keep(self, matrix: Floats, center: Floats, new: Space) -> None:
+        """Keep a map with the offset as its last column, or what of it matters for the new space's rows."""
+        if not self.rank:
+            self.affine.set(matrix, center)
+            return
+        linear, offset = matrix[:, :-1], np.ascontiguousarray(matrix[:, -1])
+        factors = factors_of(linear, *self._spread(new), self.rank)
+        self.affine.set_factors(factors, offset, center)
+
+    def _spread(self, new: Space) -> tuple[Floats, Floats]:
+        """Return the deviations and the correlation of the features that the map takes.
+
+        What is not known is taken as 1 and as uncorrelated, and in part what is: a map of few rows must keep
+        what rows that are yet to come may tell apart.
+        """
+        deviation, together = np.ones(self.new_dim), np.eye(self.new_dim)
+        if new.scaler is not None:
+            _, spread, count = new.scaler.state().reshape(3, new.dim)[:, : self.new_dim]
+            deviation = np.sqrt(spread / np.maximum(count, 1.0))
+        if new.moments is not None:
+            shown = correlation(new.moments.matrix()[: self.new_dim, : self.new_dim])
+            together = SHRUNK * together + (1.0 - SHRUNK) * shown
+        return deviation, together
 
     def _old_covariance(self, old: Space) -> Floats | None:
         """Return how the old features vary together: all their life, or in the overlap if that was long."""
@@ -213,7 +270,30 @@ class JointMap:
     @property
     def thinner(self) -> bool:
         """Whether ``thin`` would leave fewer bytes."""
-        return not self.brief or (self._sketches and not (self.outgrown and self.affine is None))
+        if not self.brief or (self.narrower and self._factors_tell_all):
+            return True
+        return self._sketches and not (self.outgrown and self.affine is None)
+
+    @property
+    def narrower(self) -> bool:
+        """Whether ``narrow`` would leave fewer bytes."""
+        return self.affine is not None and not self.rank and self._factors_are_fewer
+
+    @property
+    def _factors_are_fewer(self) -> bool:
+        """Whether factors are fewer numbers than the matrix."""
+        return RANK * (self.new_dim + self.old_dim) < self.new_dim * self.old_dim
+
+    @property
+    def _factors_tell_all(self) -> bool:
+        """Whether they are, and the rows that the map was fitted on told no more than they do."""
+        return self._factors_are_fewer and (self.sketched or self._rows <= RANK)
+
+    @property
+    def least_nbytes(self) -> int:
+        """Bytes of the map alone, as short as it can be kept."""
+        rank = RANK if self._factors_are_fewer else 0
+        return 8 + affine_bytes(self.new_dim, self.old_dim, "bfloat16", rank)
 
     @property
     def sketched(self) -> bool:
@@ -249,10 +329,10 @@ class JointMap:
         self.joint = _core.backend(backend).Moments(dim, precision)
         self.joint.set_state(np.concatenate([[sketch.count], sketch.mean, sums]))
 
-    def thin(self) -> None:
-        """Keep the map in 16 bits a number, and a sketch of the statistics where it tells as much.
+    def thin(self, new: Space) -> None:
+        """Keep the map in 16 bits a number, and it and the statistics in directions where they tell as much.
 
-        Where it does not, a map that there is already goes on as it is.
+        Where they do not, a map that there is already goes on as it is.
         """
         if self._sketches and self.left_in_sketch > 0:
             self.sketch()
@@ -260,9 +340,16 @@ class JointMap:
             self.settle()
         self.brief = True
         if self.affine is not None:
-            matrix, center = self.affine.matrix, self.affine.center
-            self.open()
-            self.affine.set(matrix, center)
+            self._keep_as(RANK if self._factors_tell_all else self.rank, new)
+
+    def narrow(self, new: Space) -> None:
+        """Keep the map as factors, though they tell only a part of so many rows."""
+        self._keep_as(RANK, new)
+
+    def _keep_as(self, rank: int, new: Space) -> None:
+        matrix, center = np.asarray(self.affine.matrix), np.asarray(self.affine.center)
+        self._open(rank)
+        self._keep(matrix, center, new)
 
     def reopen(self) -> None:
         """More rows will come, and the map itself is not needed meanwhile."""
@@ -275,6 +362,5 @@ class JointMap:
         if self.sketched:
             twin.sketch()
         joint = None if self.joint is None else self.joint.state()
-        matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)
-        twin.take(self._rows, joint, matrix, center)
+        twin.take(self._rows, joint, self.fitted, self.rank)
         return twin

@@ -13,7 +13,7 @@ from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
-from sf2el.posterior import affine_bytes, fixed_share_bytes
+from sf2el.posterior import fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -57,6 +57,13 @@ def _maps(stage: Stage) -> list[Any]:
     return [psi for psi in (stage.overlap, stage.psi) if psi is not None]
 
 
+def _source(stage: Stage, psi: Any) -> Space:
+    """Return the space that a map takes its rows from."""
+    coming = stage.upcoming if psi is stage.overlap else stage.current
+    assert coming is not None
+    return coming
+
+
 def _drop(recipe: BankBudget, stage: Stage, space: Space, seats: list[Any]) -> Told:
     recipe.keep(stage, space, [seat for seat in space.seats if seat not in seats])
     past = len(stage.past.seats) if stage.past is not None and stage.recovers else 0
@@ -77,11 +84,20 @@ def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage, room: int) -> Tol
     for psi in _maps(stage):
         if psi.thinner:
             before = psi.sketched, psi.settled
-            psi.thin()
+            psi.thin(_source(stage, psi))
             if psi.sketched and not before[0]:
                 return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
             return [Happened(events.SETTLED, psi.new_dim)] if psi.settled and not before[1] else []
     return None
+
+
+def _map_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """But its strongest directions, though it has more."""
+    psi = stage.psi
+    if psi is None or not psi.narrower:
+        return None
+    psi.narrow(stage.current)
+    return []
 
 
 def _statistics_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -176,11 +192,10 @@ def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told 
     psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
     if psi is None or vanishing is None:
         return None
-    coming = stage.upcoming if psi is stage.overlap else stage.current
-    assert coming is not None
-    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
+    spaces = vanishing, _source(stage, psi)
+    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in spaces)
     fixed = stage.fixed_nbytes()
-    solved = fixed - int(psi.nbytes) + 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
+    solved = fixed - int(psi.nbytes) + int(psi.least_nbytes)
     if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
         return None
     heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
@@ -233,6 +248,7 @@ WAYS = (
     _past_covariance,
     _map_statistics,
     _kernels,
+    _map_of_many_rows,
     _statistics_of_many_rows,
     _covariances,
     _covariances_for_a_map,
