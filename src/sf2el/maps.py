@@ -28,8 +28,7 @@ LARGEST_SCALED = 5.0
 """Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
 
 RANK = ROOM + 1
-"""Factors that a map is kept as: one fitted on rows of which a sketch tells everything has no higher rank,
-until later rows of the new space alone are taken into account."""
+"""Factors of a map at most: one fitted on rows of which a sketch tells everything has no higher rank."""
 
 
 class Fitted(NamedTuple):
@@ -108,7 +107,7 @@ class JointMap:
     not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 40 (d1 + d2) bytes as a sketch, until it is
     settled; d1 d2 numbers after, or half as many bytes if they are brief, or ``RANK`` (d1 + d2) brief ones as
     factors. A sketch tells everything of few rows, and little of many: a map that outgrows it needs the
-    statistics whole, and its own matrix too.
+    statistics whole.
     """
 
     refits = True
@@ -124,7 +123,7 @@ class JointMap:
         self.brief = False  # whether the map itself is kept in 16 bits a number
         self._rows = 0
 
-    def _open(self, rank: int) -> None:
+    def _open(self, rank: int = 0) -> None:
         """Make room for the map itself, as so many factors; 0: as one matrix."""
         divisor, precision, backend = self._made
         core, kept = _core.backend(backend), "bfloat16" if self.brief else precision
@@ -211,32 +210,8 @@ class JointMap:
         matrix, center = gaussian_map(known, divisor, backend)
         center = np.clip(center, -LARGEST_FEATURE, LARGEST_FEATURE)
         if self.affine is None:
-            self._open(RANK if self.brief and self._factors_tell_all else 0)
-        self._keep(matrix, center, new)
-
-    def _keep(self, matrix: Floats, center: Floats, new: Space) -> None:
-        """Keep a map with the offset as its last column, or what of it matters for the new space's rows."""
-        if not self.rank:
-            self.affine.set(matrix, center)
-            return
-        linear, offset = matrix[:, :-1], np.ascontiguousarray(matrix[:, -1])
-        factors = factors_of(linear, *self._spread(new), self.rank)
-        self.affine.set_factors(factors, offset, center)
-
-    def _spread(self, new: Space) -> tuple[Floats, Floats]:
-        """Return the deviations and the correlation of the features that the map takes.
-
-        What is not known is taken as 1 and as uncorrelated, and in part what is: a map of few rows must keep
-        what rows that are yet to come may tell apart.
-        """
-        deviation, together = np.ones(self.new_dim), np.eye(self.new_dim)
-        if new.scaler is not None:
-            _, spread, count = new.scaler.state().reshape(3, new.dim)[:, : self.new_dim]
-            deviation = np.sqrt(spread / np.maximum(count, 1.0))
-        if new.moments is not None:
-            shown = correlation(new.moments.matrix()[: self.new_dim, : self.new_dim])
-            together = SHRUNK * together + (1.0 - SHRUNK) * shown
-        return deviation, together
+            self._open()
+        self.affine.set(matrix, center)
 
     def _old_covariance(self, old: Space) -> Floats | None:
         """Return how the old features vary together: all their life, or in the overlap if that was long."""
@@ -270,30 +245,7 @@ class JointMap:
     @property
     def thinner(self) -> bool:
         """Whether ``thin`` would leave fewer bytes."""
-        if not self.brief or (self.narrower and self._factors_tell_all):
-            return True
-        return self._sketches and not (self.outgrown and self.affine is None)
-
-    @property
-    def narrower(self) -> bool:
-        """Whether ``narrow`` would leave fewer bytes."""
-        return self.affine is not None and not self.rank and self._factors_are_fewer
-
-    @property
-    def _factors_are_fewer(self) -> bool:
-        """Whether factors are fewer numbers than the matrix."""
-        return RANK * (self.new_dim + self.old_dim) < self.new_dim * self.old_dim
-
-    @property
-    def _factors_tell_all(self) -> bool:
-        """Whether they are, and the rows that the map was fitted on told no more than they do."""
-        return self._factors_are_fewer and (self.sketched or self._rows <= RANK)
-
-    @property
-    def least_nbytes(self) -> int:
-        """Bytes of the map alone, as short as it can be kept."""
-        rank = RANK if self._factors_are_fewer else 0
-        return 8 + affine_bytes(self.new_dim, self.old_dim, "bfloat16", rank)
+        return not self.brief or (self._sketches and not (self.outgrown and self.affine is None))
 
     @property
     def sketched(self) -> bool:
@@ -329,10 +281,10 @@ class JointMap:
         self.joint = _core.backend(backend).Moments(dim, precision)
         self.joint.set_state(np.concatenate([[sketch.count], sketch.mean, sums]))
 
-    def thin(self, new: Space) -> None:
-        """Keep the map in 16 bits a number, and it and the statistics in directions where they tell as much.
+    def thin(self) -> None:
+        """Keep the map in 16 bits a number, and a sketch of the statistics where it tells as much.
 
-        Where they do not, a map that there is already goes on as it is.
+        Where it does not, a map that there is already goes on as it is.
         """
         if self._sketches and self.left_in_sketch > 0:
             self.sketch()
@@ -340,16 +292,51 @@ class JointMap:
             self.settle()
         self.brief = True
         if self.affine is not None:
-            self._keep_as(RANK if self._factors_tell_all else self.rank, new)
+            matrix, center = self.affine.matrix, self.affine.center
+            self._open()
+            self.affine.set(matrix, center)
+
+    @property
+    def narrower(self) -> bool:
+        """Whether ``narrow`` would leave fewer bytes."""
+        return self.affine is not None and not self.rank and self._least_rank > 0
+
+    @property
+    def _least_rank(self) -> int:
+        """Factors of the map at least; 0: they are more numbers than the matrix."""
+        rank = min(RANK, self._rows) if self.settled else RANK
+        return rank if rank * (self.new_dim + self.old_dim) < self.new_dim * self.old_dim else 0
+
+    @property
+    def least_nbytes(self) -> int:
+        """Bytes of the map alone, kept as shortly as it may have to be."""
+        return 8 + affine_bytes(self.new_dim, self.old_dim, "bfloat16", self.rank or self._least_rank)
 
     def narrow(self, new: Space) -> None:
-        """Keep the map as factors, though they tell only a part of so many rows."""
-        self._keep_as(RANK, new)
+        """Keep the map as factors in 16 bits a number, for good: it is not fitted anew.
 
-    def _keep_as(self, rank: int, new: Space) -> None:
+        Of few rows they lose nothing but digits. Of many they keep what matters most for the new space's.
+        """
+        self.settle()
         matrix, center = np.asarray(self.affine.matrix), np.asarray(self.affine.center)
-        self._open(rank)
-        self._keep(matrix, center, new)
+        self.brief = True
+        self._open(self._least_rank)
+        factors = factors_of(matrix[:, :-1], *self._spread(new), self.rank)
+        self.affine.set_factors(factors, np.ascontiguousarray(matrix[:, -1]), center)
+
+    def _spread(self, new: Space) -> tuple[Floats, Floats]:
+        """Return the deviations and the correlation of the features that the map takes.
+
+        What is not known is taken as 1 and as uncorrelated, and in part what is: few rows show no more.
+        """
+        deviation, together = np.ones(self.new_dim), np.eye(self.new_dim)
+        if new.scaler is not None:
+            _, spread, count = new.scaler.state().reshape(3, new.dim)[:, : self.new_dim]
+            deviation = np.sqrt(spread / np.maximum(count, 1.0))
+        if new.moments is not None:
+            shown = correlation(new.moments.matrix()[: self.new_dim, : self.new_dim])
+            together = SHRUNK * together + (1.0 - SHRUNK) * shown
+        return deviation, together
 
     def reopen(self) -> None:
         """More rows will come, and the map itself is not needed meanwhile."""

@@ -57,13 +57,6 @@ def _maps(stage: Stage) -> list[Any]:
     return [psi for psi in (stage.overlap, stage.psi) if psi is not None]
 
 
-def _source(stage: Stage, psi: Any) -> Space:
-    """Return the space that a map takes its rows from."""
-    coming = stage.upcoming if psi is stage.overlap else stage.current
-    assert coming is not None
-    return coming
-
-
 def _drop(recipe: BankBudget, stage: Stage, space: Space, seats: list[Any]) -> Told:
     recipe.keep(stage, space, [seat for seat in space.seats if seat not in seats])
     past = len(stage.past.seats) if stage.past is not None and stage.recovers else 0
@@ -84,20 +77,11 @@ def _statistics_but_a_sketch(recipe: BankBudget, stage: Stage, room: int) -> Tol
     for psi in _maps(stage):
         if psi.thinner:
             before = psi.sketched, psi.settled
-            psi.thin(_source(stage, psi))
+            psi.thin()
             if psi.sketched and not before[0]:
                 return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
             return [Happened(events.SETTLED, psi.new_dim)] if psi.settled and not before[1] else []
     return None
-
-
-def _map_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """But its strongest directions, though it has more."""
-    psi = stage.psi
-    if psi is None or not psi.narrower:
-        return None
-    psi.narrow(stage.current)
-    return []
 
 
 def _statistics_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -155,6 +139,13 @@ def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
+def _map_but_factors(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    if stage.psi is None or not stage.psi.narrower:
+        return None
+    stage.psi.narrow(stage.current)
+    return []
+
+
 def _kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for space in stage.spaces():
         if kernels_of(space):
@@ -192,8 +183,9 @@ def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told 
     psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
     if psi is None or vanishing is None:
         return None
-    spaces = vanishing, _source(stage, psi)
-    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in spaces)
+    coming = stage.upcoming if psi is stage.overlap else stage.current
+    assert coming is not None
+    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
     fixed = stage.fixed_nbytes()
     solved = fixed - int(psi.nbytes) + int(psi.least_nbytes)
     if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
@@ -247,8 +239,8 @@ WAYS = (
     _new_kernels,
     _past_covariance,
     _map_statistics,
+    _map_but_factors,
     _kernels,
-    _map_of_many_rows,
     _statistics_of_many_rows,
     _covariances,
     _covariances_for_a_map,
