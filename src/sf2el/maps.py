@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.factors import factors_of
 from sf2el.gaussian_map import SHRUNK, Known, Shown, correlation, gaussian_map
 from sf2el.posterior import affine_bytes, moments_bytes
 from sf2el.rows import LARGEST_FEATURE
@@ -318,11 +317,12 @@ class JointMap:
         Of few rows they lose nothing but digits. Of many they keep what matters most for the new space's.
         """
         self.settle()
-        matrix, center = np.asarray(self.affine.matrix), np.asarray(self.affine.center)
+        fitted = self.fitted
+        assert fitted is not None
+        core, rank = _core.backend(self._made[-1]), self._least_rank
+        factors = core.factors(fitted.linear, *self._spread(new), rank)
         self.brief = True
-        self._open(self._least_rank)
-        factors = factors_of(matrix[:, :-1], *self._spread(new), self.rank)
-        self.affine.set_factors(factors, np.ascontiguousarray(matrix[:, -1]), center)
+        self.take(self._rows, None, fitted._replace(linear=factors), rank)
 
     def _spread(self, new: Space) -> tuple[Floats, Floats]:
         """Return the deviations and the correlation of the features that the map takes.

@@ -104,21 +104,19 @@ class Reader:
             return psi
         joint = fitted = None
         psi.brief = content.get("brief") is True
-        rank = whole(content.get("rank", 0))
-        if rank > min(new_dim, old.dim):
-            raise ValueError("a map has more factors than features")
         if f"{key}.joint" in self.tensors:
             joint = self.moments(f"{key}.joint", new_dim + old.dim, psi.precision)
         elif f"{key}.sketch" in self.tensors:
             psi.sketch()
             joint = self.sketch(f"{key}.sketch", new_dim + old.dim)
+        rank = whole(content.get("rank", 0))
+        if rank and (rank > min(new_dim, old.dim) or not psi.brief or joint is not None):
+            raise ValueError("a map of factors has fewer than features, is brief and fitted no more")
         if key in self.tensors:
             center, offset = np.split(self.array(key, (new_dim + old.dim,)), [new_dim])
             check_features(center)
-            if rank:
-                linear = self._linear_map(f"{key}.factors", (rank, new_dim + old.dim), psi)
-            else:
-                linear = self._linear_map(f"{key}.matrix", (old.dim, new_dim), psi)
+            name, shape = ("factors", (rank, new_dim + old.dim)) if rank else ("matrix", (old.dim, new_dim))
+            linear = self._linear_map(f"{key}.{name}", shape, psi)
             fitted = Fitted(linear.astype(np.float64), offset, center)
         if (key == "psi") != (fitted is not None) or (key == "overlap" and joint is None):
             raise ValueError("a map has not what it needs")
