@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    static constexpr int steps = 10;
+    static constexpr int steps = 30;
 
     void read() {
         std::uint64_t state = 0;
