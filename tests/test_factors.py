@@ -59,6 +59,7 @@ def test_what_gives_nothing_has_factors_too(be):
     assert np.all(np.isfinite(factors)) and not (factors[:, 20:].T @ factors[:, :20]).any()
 
 
+@pytest.mark.skipif(not _core.native_available(), reason="the compiled core was not built")
 def test_sizes_that_differ_are_refused():
     be = _core.backend("native")
     for deviation, correlation in ((np.ones(3), np.eye(4)), (np.ones(4), np.eye(3))):

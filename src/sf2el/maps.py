@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.gaussian_map import SHRUNK, Known, Shown, correlation, gaussian_map
+from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
 from sf2el.posterior import affine_bytes, moments_bytes
 from sf2el.rows import LARGEST_FEATURE
 from sf2el.sketch import ROOM, Sketch, sketch_bytes
@@ -28,6 +28,10 @@ LARGEST_SCALED = 5.0
 
 RANK = ROOM + 1
 """Factors of a map at most: one fitted on rows of which a sketch tells everything has no higher rank."""
+
+UNSHOWN = 0.05
+"""Share of the new features' correlation that is taken as none where factors are chosen: few rows have shown
+little, and what they have not shown must not be dropped altogether."""
 
 
 class Fitted(NamedTuple):
@@ -314,7 +318,8 @@ class JointMap:
     def narrow(self, new: Space) -> None:
         """Keep the map as factors in 16 bits a number, for good: it is not fitted anew.
 
-        Of few rows they lose nothing but digits. Of many they keep what matters most for the new space's.
+        Where few rows had both spaces they lose nothing but digits, unless later rows have made it better
+        since. Otherwise they keep what matters most for the rows of the new space.
         """
         self.settle()
         fitted = self.fitted
@@ -327,7 +332,7 @@ class JointMap:
     def _spread(self, new: Space) -> tuple[Floats, Floats]:
         """Return the deviations and the correlation of the features that the map takes.
 
-        What is not known is taken as 1 and as uncorrelated, and in part what is: few rows show no more.
+        What is not known is taken as 1 and as uncorrelated.
         """
         deviation, together = np.ones(self.new_dim), np.eye(self.new_dim)
         if new.scaler is not None:
@@ -335,7 +340,7 @@ class JointMap:
             deviation = np.sqrt(spread / np.maximum(count, 1.0))
         if new.moments is not None:
             shown = correlation(new.moments.matrix()[: self.new_dim, : self.new_dim])
-            together = SHRUNK * together + (1.0 - SHRUNK) * shown
+            together = UNSHOWN * together + (1.0 - UNSHOWN) * shown
         return deviation, together
 
     def reopen(self) -> None:
