@@ -795,35 +795,50 @@ private:
     std::unique_ptr<sf2el::RecoveryMap> map_;
 };
 
-// The default's; it takes rows as they were read.
+struct MapShape {
+    std::uint32_t from, to, rank;
+    double limit;
+};
+
+// The default's; it takes rows as they were read. With a rank it is kept as so many factors.
 template <class Real>
 class AffineRecovery final : public Recovery {
 public:
-    AffineRecovery(const File& file, std::uint32_t from, std::uint32_t to, double old_divisor)
-        : AffineRecovery(file, file.reals<Real>("psi.matrix"), from, to, old_divisor) {}
-
-    AffineRecovery(const File& file, const std::vector<Real>& matrix, std::uint32_t from, std::uint32_t to,
-                   double old_divisor)
-        : block_(asked(file, from, to)), map_(from, to, most_scaled / old_divisor, block_.data()) {
+    AffineRecovery(const File& file, const std::vector<Real>& linear, const MapShape& shape)
+        : block_(asked(file, shape)), map_(shape.from, shape.to, shape.rank, shape.limit, block_.data()) {
         const auto head = file.reals<double>("psi");  // center, offset
-        check_size(head, size_t(from) + to);
-        check_size(matrix, size_t(from) * to);
-        std::copy(head.begin(), head.begin() + from, map_.center());
-        std::copy(head.begin() + from, head.end(), map_.offset());
-        std::copy(matrix.begin(), matrix.end(), map_.matrix());
+        check_size(head, size_t(shape.from) + shape.to);
+        check_size(linear, sf2el::AffineMap<Real>::numbers(shape.from, shape.to, shape.rank));
+        std::copy(head.begin(), head.begin() + shape.from, map_.center());
+        std::copy(head.begin() + shape.from, head.end(), map_.offset());
+        std::copy(linear.begin(), linear.end(), map_.linear());
     }
 
     void apply(const double* z, double* x) const override { map_.apply(z, x); }
 
 private:
-    static Block asked(const File& file, std::uint32_t from, std::uint32_t to) {
-        file.ask(8.0 * (from + 2.0) * (to + 2.0));
-        return block_of(sf2el::AffineMap<Real>::bytes(from, to));
+    static Block asked(const File& file, const MapShape& shape) {
+        file.ask(8.0 * (shape.from + 2.0) * (shape.to + 2.0));
+        return block_of(sf2el::AffineMap<Real>::bytes(shape.from, shape.to, shape.rank));
     }
 
     Block block_;
     sf2el::AffineMap<Real> map_;
 };
+
+std::unique_ptr<Recovery> affine_recovery(const File& file, const Json& psi, const std::string& precision,
+                                          std::uint32_t from, const Space& past) {
+    const std::uint32_t rank = psi.count_or("rank", 0, std::min(from, past.dim));
+    const MapShape shape{from, past.dim, rank, most_scaled / past.divisor};
+    const std::string kept = rank > 0 ? "psi.factors" : "psi.matrix";
+    if (psi.has("brief")) {
+        const auto linear = file.halves<sf2el::Brief>(kept, "U16", 0x7F80);
+        return std::make_unique<AffineRecovery<sf2el::Brief>>(file, linear, shape);
+    }
+    if (precision == "float32")
+        return std::make_unique<AffineRecovery<float>>(file, file.reals<float>(kept), shape);
+    return std::make_unique<AffineRecovery<double>>(file, file.reals<double>(kept), shape);
+}
 
 // ---- the model
 
@@ -843,12 +858,7 @@ public:
             past_ = std::make_unique<Space>(file, "past", stage["past"], recipe, outputs);
             const auto from = std::uint32_t(stage["psi"]["new_dim"].count(current_->dim));
             if (!bank_) map_ = std::make_unique<RidgeRecovery>(file, from, past_->dim, recipe);
-            else if (stage["psi"].has("brief"))
-                map_ = std::make_unique<AffineRecovery<sf2el::Brief>>(
-                    file, file.halves<sf2el::Brief>("psi.matrix", "U16", 0x7F80), from, past_->dim, past_->divisor);
-            else if (recipe["precision"].text == "float32")
-                map_ = std::make_unique<AffineRecovery<float>>(file, from, past_->dim, past_->divisor);
-            else map_ = std::make_unique<AffineRecovery<double>>(file, from, past_->dim, past_->divisor);
+            else map_ = affine_recovery(file, stage["psi"], recipe["precision"].text, from, *past_);
         }
         changing_ = !stage["upcoming"].is_null();
         weights_ = file.reals<double>("weights");

@@ -1,4 +1,4 @@
-// Python's gaussian map and whitening.
+// Python's gaussian map, its factors and whitening.
 #include "bindings.hpp"
 
 namespace sf2el_python {
@@ -50,6 +50,22 @@ std::pair<Out<double>, Out<double>> gaussian_map(double rows, std::size_t new_di
     return {own(std::move(matrix), {known.to, new_dim + 1}), own(std::move(center), {new_dim})};
 }
 
+Out<double> factors(const Matrix& matrix, const Vector& deviation, const Matrix& correlation, std::size_t rank,
+                    const std::string& variant_name) {
+    sf2el::MapToFactor map;
+    map.to = matrix.shape(0);
+    map.from = matrix.shape(1);
+    map.rank = rank;
+    check_length(deviation, map.from);
+    check_square(correlation, map.from);
+    map.matrix = matrix.data();
+    map.deviation = deviation.data();
+    map.correlation = correlation.data();
+    std::vector<double> out(rank * (map.from + map.to));
+    variant(variant_name).factors(map, out.data());
+    return own(std::move(out), {rank, map.from + map.to});
+}
+
 Out<double> whitening(const Matrix& covariance, double rows, double least_spread, const std::string& variant_name) {
     const std::size_t dim = covariance.shape(0);
     check_square(covariance, dim);
@@ -63,6 +79,7 @@ Out<double> whitening(const Matrix& covariance, double rows, double least_spread
 void bind_maps(nb::module_& m) {
     m.def("gaussian_map", &gaussian_map, "rows"_a, "new_dim"_a, "mean"_a, "covariance"_a, "old"_a.none(),
           "shown"_a.none(), "divisor"_a, "variant"_a);
+    m.def("factors", &factors, "matrix"_a, "deviation"_a, "correlation"_a, "rank"_a, "variant"_a);
     m.def("whitening", &whitening, "covariance"_a, "rows"_a, "least_spread"_a, "variant"_a);
 }
 

@@ -75,13 +75,14 @@ private:
 
 class AffineMap final : public RowMap {
 public:
-    AffineMap(std::size_t from, std::size_t to, double limit, const std::string& precision)
-        : from_(from), to_(to), limit_(limit), kept_(kept_in(precision)) {
+    AffineMap(std::size_t from, std::size_t to, double limit, const std::string& precision, std::size_t rank)
+        : from_(from), to_(to), rank_(rank), limit_(limit), kept_(kept_in(precision)) {
+        if (rank > std::min(from, to)) throw nb::value_error("A map has no higher rank than it has features.");
         block_.resize(nbytes() / sizeof(double));
     }
 
     void set(const Matrix& matrix, const Vector& center) {
-        if (matrix.shape(0) != to_ || matrix.shape(1) != from_ + 1 || center.shape(0) != from_)
+        if (rank_ > 0 || matrix.shape(0) != to_ || matrix.shape(1) != from_ + 1 || center.shape(0) != from_)
             throw nb::value_error("This matrix does not fit this map: its sizes differ.");
         check_finite(matrix.data(), to_ * (from_ + 1));
         check_finite(center.data(), from_);
@@ -89,9 +90,23 @@ public:
             std::copy(center.data(), center.data() + from_, map.center());
             for (std::size_t j = 0; j < to_; ++j) {
                 const double* row = matrix.data() + j * (from_ + 1);
-                for (std::size_t i = 0; i < from_; ++i) map.assign(j, i, row[i]);
+                assign(map, j * from_, row, from_);
                 map.offset()[j] = row[from_];
             }
+        });
+    }
+
+    void set_factors(const Matrix& factors, const Vector& offset, const Vector& center) {
+        if (rank_ == 0 || factors.shape(0) != rank_ || factors.shape(1) != from_ + to_ || offset.shape(0) != to_ ||
+            center.shape(0) != from_)
+            throw nb::value_error("These factors do not fit this map: their sizes differ.");
+        check_finite(factors.data(), rank_ * (from_ + to_));
+        check_finite(offset.data(), to_);
+        check_finite(center.data(), from_);
+        with([&](auto map) {
+            std::copy(center.data(), center.data() + from_, map.center());
+            std::copy(offset.data(), offset.data() + to_, map.offset());
+            assign(map, 0, factors.data(), rank_ * (from_ + to_));
         });
     }
 
@@ -99,11 +114,21 @@ public:
         std::vector<double> out(to_ * (from_ + 1));
         with([&](auto map) {
             for (std::size_t j = 0; j < to_; ++j) {
-                for (std::size_t i = 0; i < from_; ++i) out[j * (from_ + 1) + i] = double(map.matrix()[j * from_ + i]);
+                for (std::size_t i = 0; i < from_; ++i) out[j * (from_ + 1) + i] = map.at(j, i);
                 out[j * (from_ + 1) + from_] = map.offset()[j];
             }
         });
         return own(std::move(out), {to_, from_ + 1});
+    }
+
+    std::size_t rank() const { return rank_; }
+
+    Out<double> factors() {
+        std::vector<double> out(rank_ * (from_ + to_));
+        with([&](auto map) {
+            for (std::size_t i = 0; i < out.size(); ++i) out[i] = double(map.linear()[i]);
+        });
+        return own(std::move(out), {rank_, from_ + to_});
     }
 
     std::size_t from() const override { return from_; }
@@ -132,9 +157,9 @@ public:
 
     std::size_t nbytes() const {
         switch (kept_) {
-            case Kept::brief: return sf2el::AffineMap<sf2el::Brief>::bytes(from_, to_);
-            case Kept::single: return sf2el::AffineMap<float>::bytes(from_, to_);
-            default: return sf2el::AffineMap<double>::bytes(from_, to_);
+            case Kept::brief: return sf2el::AffineMap<sf2el::Brief>::bytes(from_, to_, rank_);
+            case Kept::single: return sf2el::AffineMap<float>::bytes(from_, to_, rank_);
+            default: return sf2el::AffineMap<double>::bytes(from_, to_, rank_);
         }
     }
 
@@ -157,10 +182,16 @@ private:
 
     template <class Map, class F>
     void with_as(F f) {
-        f(Map(from_, to_, limit_, block_.data(), typename Map::Adopt{}));
+        f(Map(from_, to_, rank_, limit_, block_.data(), typename Map::Adopt{}));
     }
 
-    std::size_t from_, to_;
+    template <class Map>
+    static void assign(Map& map, std::size_t at, const double* values, std::size_t count) {
+        using Real = std::remove_reference_t<decltype(*map.linear())>;
+        for (std::size_t i = 0; i < count; ++i) map.linear()[at + i] = Real(values[i]);
+    }
+
+    std::size_t from_, to_, rank_;
     double limit_;
     Kept kept_;
     std::vector<double> block_;
@@ -181,12 +212,15 @@ void bind_moments(nb::module_& m) {
         .def_prop_ro("nbytes", &Moments::nbytes);
 
     nb::class_<AffineMap, Part>(m, "AffineMap")
-        .def(nb::init<std::size_t, std::size_t, double, const std::string&>(), "new_dim"_a, "old_dim"_a,
-             "limit"_a = 0.0, "precision"_a = "float64")
+        .def(nb::init<std::size_t, std::size_t, double, const std::string&, std::size_t>(), "new_dim"_a, "old_dim"_a,
+             "limit"_a = 0.0, "precision"_a = "float64", "rank"_a = 0)
         .def("set", &AffineMap::set, "matrix"_a, "center"_a)
+        .def("set_factors", &AffineMap::set_factors, "factors"_a, "offset"_a, "center"_a)
         .def("apply", &AffineMap::apply, "Z"_a)
         .def("apply_into", &AffineMap::apply_into, "z"_a, "x"_a)
         .def_prop_ro("matrix", &AffineMap::matrix, nb::rv_policy::automatic)
+        .def_prop_ro("rank", &AffineMap::rank)
+        .def_prop_ro("factors", &AffineMap::factors, nb::rv_policy::automatic)
         .def_prop_ro("center", &AffineMap::center, nb::rv_policy::automatic)
         .def_prop_ro("nbytes", &AffineMap::nbytes);
 }

@@ -1,8 +1,9 @@
-// The gaussian map and the whitening, each with scratch for the moment: they are rare, and larger than an expert's.
+// The gaussian map, its factors and the whitening, each with scratch for the moment: they are rare, and larger than an expert's.
 #pragma once
 
 #include <memory>
 
+#include "factors.hpp"
 #include "gaussian_map.hpp"
 #include "whitening.hpp"
 
@@ -12,6 +13,11 @@ inline namespace SF2EL_VARIANT {
 inline void solve_map(const MapKnown& known, double* matrix, double* center) {
     const std::unique_ptr<double[]> scratch(new double[GaussianMap::scratch_reals(known)]);
     GaussianMap(known, scratch.get()).solve(matrix, center);
+}
+
+inline void solve_factors(const MapToFactor& map, double* factors) {
+    const std::unique_ptr<double[]> scratch(new double[Factors::scratch_reals(map)]);
+    Factors(map, scratch.get()).solve(factors);
 }
 
 inline void solve_whitening(const double* covariance, size_t dim, double rows, double least_spread, double* out) {

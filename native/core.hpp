@@ -2,6 +2,7 @@
 // no allocation. See examples/embedded.cpp.
 #pragma once
 
+#include "factors.hpp"
 #include "fixed_share.hpp"
 #include "gaussian_map.hpp"
 #include "halved.hpp"

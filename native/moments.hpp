@@ -55,47 +55,73 @@ private:
 };
 
 // x = M (z - center) + offset, each value held within +-limit (0: no limit). A
-// center keeps M's rounding from being multiplied by a large offset of z.
+// center keeps M's rounding from being multiplied by a large offset of z. With a
+// rank, M is kept as so many factors: each a row r over z and a column l over x,
+// side by side, and M = l r' + ... over all of them.
 template <class Real>
 class AffineMap {
 public:
-    static size_t bytes(size_t from, size_t to) {
-        return (from + to) * sizeof(double) + (from * to * sizeof(Real) + 7) / 8 * 8;
+    static size_t numbers(size_t from, size_t to, size_t rank) { return rank > 0 ? rank * (from + to) : from * to; }
+    static size_t bytes(size_t from, size_t to, size_t rank = 0) {
+        return (from + to) * sizeof(double) + (numbers(from, to, rank) * sizeof(Real) + 7) / 8 * 8;
     }
 
-    AffineMap(size_t from, size_t to, double limit, void* block) : AffineMap(from, to, limit, block, Adopt{}) {
-        std::memset(block, 0, bytes(from, to));
+    AffineMap(size_t from, size_t to, size_t rank, double limit, void* block)
+        : AffineMap(from, to, rank, limit, block, Adopt{}) {
+        std::memset(block, 0, bytes(from, to, rank));
     }
 
     struct Adopt {};
-    AffineMap(size_t from, size_t to, double limit, void* block, Adopt)
-        : from_(from), to_(to), limit_(limit), center_(static_cast<double*>(block)), offset_(center_ + from),
-          matrix_(reinterpret_cast<Real*>(offset_ + to)) {}
+    AffineMap(size_t from, size_t to, size_t rank, double limit, void* block, Adopt)
+        : from_(from), to_(to), rank_(rank), limit_(limit), center_(static_cast<double*>(block)),
+          offset_(center_ + from), linear_(reinterpret_cast<Real*>(offset_ + to)) {}
 
     void apply(const double* z, double* x) const {
+        if (rank_ > 0) add_factors(z, x);
+        else
+            for (size_t j = 0; j < to_; ++j) x[j] = added(offset_[j], linear_ + j * from_, z);
+        if (!(limit_ > 0.0)) return;
         for (size_t j = 0; j < to_; ++j) {
-            const Real* row = matrix_ + j * from_;
-            double value = offset_[j];
-            for (size_t i = 0; i < from_; ++i) value += double(row[i]) * (z[i] - center_[i]);
-            if (limit_ > 0.0) {
-                value = value < limit_ ? value : limit_;
-                value = value > -limit_ ? value : -limit_;
-            }
-            x[j] = value;
+            const double below = x[j] < limit_ ? x[j] : limit_;
+            x[j] = below > -limit_ ? below : -limit_;
         }
     }
 
     double* center() { return center_; }
     double* offset() { return offset_; }
-    Real* matrix() { return matrix_; }
-    void assign(size_t j, size_t i, double value) { matrix_[j * from_ + i] = Real(value); }
+    Real* linear() { return linear_; }  // M by rows, or its factors one after the other
+
+    // One element of M.
+    double at(size_t j, size_t i) const {
+        if (rank_ == 0) return double(linear_[j * from_ + i]);
+        double sum = 0.0;
+        for (size_t k = 0; k < rank_; ++k) {
+            const Real* factor = linear_ + k * (from_ + to_);
+            sum += double(factor[from_ + j]) * double(factor[i]);
+        }
+        return sum;
+    }
 
 private:
-    size_t from_, to_;
+    double added(double value, const Real* row, const double* z) const {
+        for (size_t i = 0; i < from_; ++i) value += double(row[i]) * (z[i] - center_[i]);
+        return value;
+    }
+
+    void add_factors(const double* z, double* x) const {
+        std::memcpy(x, offset_, to_ * sizeof(double));
+        for (size_t k = 0; k < rank_; ++k) {
+            const Real* factor = linear_ + k * (from_ + to_);
+            const double share = added(0.0, factor, z);
+            for (size_t j = 0; j < to_; ++j) x[j] += double(factor[from_ + j]) * share;
+        }
+    }
+
+    size_t from_, to_, rank_;
     double limit_;
     double* center_;
     double* offset_;
-    Real* matrix_;  // by rows
+    Real* linear_;
 };
 
 }  // namespace SF2EL_VARIANT

@@ -124,4 +124,12 @@ struct MapKnown {
     double divisor = 1.0;  // of the old features
 };
 
+// A map that is to be kept as factors, and how the rows that it takes vary: full matrices by rows.
+struct MapToFactor {
+    std::size_t from = 1, to = 1, rank = 1;
+    const double* matrix = nullptr;       // to x from
+    const double* deviation = nullptr;    // of each new feature
+    const double* correlation = nullptr;  // of the new features
+};
+
 }  // namespace sf2el

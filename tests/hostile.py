@@ -61,6 +61,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "bank, swapped": (lambda: SF2EL(budget="16KiB", class_weight="balanced"), 90, 2),
     "bank, halves": (lambda: SF2EL(budget="3KiB"), 94, 2),
     "bank, halves, overlap": (lambda: SF2EL(budget="2KiB"), 57, 2),
+    "bank, factors": (lambda: SF2EL(budget="6KiB"), 94, 2),
     "bank, returned": (lambda: SF2EL(budget="16KiB"), 126, 2),
     "bank, newcomers": (lambda: SF2EL(budget="16KiB"), 52, 2),
     "classes": (lambda: SF2EL(budget="12KiB"), 100, 3),
@@ -72,12 +73,20 @@ MAKERS: dict[str, tuple[Callable[[], Any], int, int]] = {
 }
 """A model in every state: how it is made, after how many rows, with how many labels."""
 
+WIDE = {"bank, factors": 30}
+"""Features of a space, where they are more than usual."""
+
+
+def rows_for(name: str, seed: int = 0) -> list[tuple[dict[str, float], int | None]]:
+    """Return rows for one of the models."""
+    return rows(MAKERS[name][2], seed, WIDE.get(name, 3))
+
 
 def made(name: str) -> Any:
     """Return one of the models."""
-    make, count, kinds = MAKERS[name]
+    make, count, _ = MAKERS[name]
     model = make()
-    for x, y in rows(kinds)[:count]:
+    for x, y in rows_for(name)[:count]:
         model.learn_one(x, y)
     return model
 

@@ -258,6 +258,7 @@ def test_experts_moments_and_affine_maps_have_the_bytes_told(be, precision):
                     assert expert.nbytes == told
         assert be.Moments(dim, precision).nbytes == moments_bytes(dim, precision)
         assert be.AffineMap(dim, 4, 0.0, precision).nbytes == affine_bytes(dim, 4, precision)
+        assert be.AffineMap(dim, 4, 0.0, precision, 1).nbytes == affine_bytes(dim, 4, precision, rank=1)
 
 
 def rows_of(names: list[str], count: int, seed: int) -> tuple[np.ndarray, list[int | None]]:
@@ -344,7 +345,9 @@ def kept_by_map(psi: Any) -> int:
         matrix, center = np.asarray(psi.affine.matrix), np.asarray(psi.affine.center)
         assert matrix.shape == (psi.old_dim, psi.new_dim + 1)
         real = 2 if psi.brief else REAL[psi.precision]
-        size += center.nbytes + matrix[:, -1].size * 8 + eights(real * matrix[:, :-1].size)
+        linear = np.asarray(psi.affine.factors) if psi.rank else matrix[:, :-1]
+        assert linear.shape in ((psi.old_dim, psi.new_dim), (psi.rank, psi.new_dim + psi.old_dim))
+        size += center.nbytes + matrix[:, -1].size * 8 + eights(real * linear.size)
     if psi.joint is not None:
         both = psi.new_dim + psi.old_dim
         if isinstance(psi.joint, Sketch):

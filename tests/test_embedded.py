@@ -129,6 +129,7 @@ SAVED = {
     "bank, all of it": (lambda: SF2EL(budget="64KiB"), rows(2)[:94], 2),
     "bank, in doubt": (lambda: SF2EL(budget="6KiB"), rows(2)[:77], 2),
     "bank, halves": (lambda: SF2EL(budget="3KiB"), rows(2)[:94], 2),
+    "bank, factors": (lambda: SF2EL(budget="6KiB"), rows(2, width=30)[:94], 2),
     "bank, no room": (lambda: SF2EL(budget=1_100), wide_rows(60), 2),
     "bank, forgets": (lambda: SF2EL(budget="16KiB", forget=0.01), rows(2)[:100], 2),
     "bank, three labels": (lambda: SF2EL(budget="16KiB"), rows(3)[:100], 3),
@@ -180,13 +181,14 @@ def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path
 
 def test_the_reader_is_tried_on_every_kind_of_expert():
     names: set[str] = set()
-    precisions, brief = set(), set()
-    for name in ("bank, swapped", "bank, all of it", "bank, halves", "bank, no room"):
+    precisions, brief, ranks = set(), set(), set()
+    for name in ("bank, swapped", "bank, all of it", "bank, halves", "bank, factors", "bank, no room"):
         model = saved(name)
         names |= set(model._stage.names())
         precisions |= {getattr(seat, "precision", None) for seat in model._stage.current.seats}
         brief |= {model._stage.psi.brief} if model._stage.psi is not None else set()
-    assert {"float32", "float16"} < precisions and brief == {True, False}
+        ranks |= {model._stage.psi.rank} if model._stage.psi is not None else set()
+    assert {"float32", "float16"} < precisions and brief == {True, False} and ranks == {0, 9}
     kinds_of_experts = {name.split()[-1] for name in names}
     assert kinds_of_experts == {"rbf", "linear", "paper", "logistic"}
     assert {"recovered paper", "current paper"} < names
@@ -318,6 +320,17 @@ def test_a_file_that_asks_for_much_or_is_nested_is_refused(strict_reader, tmp_pa
             continue
         path.write_bytes(sealed(closed(header, changed, body)))
         assert refused(asked(strict_reader, path, [])), (key, value)
+
+
+@pytest.mark.parametrize("rank", [-1, 0, 8, 10, 31, 60_000, 1 << 31, 1 << 40])
+def test_factors_of_another_number_are_refused(rank, strict_reader, tmp_path):
+    header, content, body = opened(made("bank, factors").to_bytes())
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(sealed(closed(header, content, body)))
+    assert not refused(asked(strict_reader, path, []))
+    content["stage"]["psi"]["rank"] = rank
+    path.write_bytes(sealed(closed(header, content, body)))
+    assert refused(asked(strict_reader, path, []))
 
 
 def test_no_file_makes_the_reader_leave_its_memory(strict_reader, tmp_path):

@@ -76,6 +76,45 @@ def test_the_map_is_a_product_and_an_offset_within_its_limit(be, limit, precisio
     )
 
 
+@pytest.mark.parametrize("limit", [0.0, 1.5])
+@pytest.mark.parametrize(("precision", "close"), [("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 0.05)])
+def test_factors_are_the_matrix_that_they_multiply_to(be, limit, precision, close):
+    rng = np.random.default_rng(1)
+    factors, offset, Z = rng.normal(size=(2, 11)), rng.normal(size=6), rng.normal(size=(20, 5)) + 1e6
+    affine, whole = be.AffineMap(5, 6, limit, precision, 2), be.AffineMap(5, 6, limit, "float64")
+    affine.set_factors(factors, offset, np.full(5, 1e6))
+    assert affine.rank == 2 and whole.rank == 0
+    assert affine.factors.shape == (2, 11) and whole.factors.shape == (0, 11)
+    np.testing.assert_allclose(affine.factors, factors, rtol=close)
+    np.testing.assert_array_equal(affine.matrix[:, -1], offset)
+    np.testing.assert_allclose(
+        affine.matrix[:, :-1], factors[:, 5:].T @ factors[:, :5], atol=close, rtol=close
+    )
+    whole.set(affine.matrix, affine.center)
+    X, one = affine.apply(Z), np.empty(6)
+    np.testing.assert_allclose(X, whole.apply(Z), rtol=1e-9, atol=1e-9)
+    for z, x in zip(Z, X, strict=True):
+        affine.apply_into(z, one)
+        np.testing.assert_array_equal(one, x)
+    real = {"float64": 8, "float32": 4, "bfloat16": 2}[precision]
+    assert affine.nbytes == 8 * 11 + (22 * real + 7) // 8 * 8
+
+
+def test_factors_that_do_not_fit_are_refused(be):
+    center, offset = np.zeros(4), np.zeros(5)
+    for shape in ((3, 9), (2, 8), (0, 9)):
+        with pytest.raises(ValueError, match="do not fit this map"):
+            be.AffineMap(4, 5, 0.0, "float64", 2).set_factors(np.zeros(shape), offset, center)
+    with pytest.raises(ValueError, match="do not fit this map"):
+        be.AffineMap(4, 5).set_factors(np.zeros((0, 9)), offset, center)
+    with pytest.raises(ValueError, match="does not fit this map"):
+        be.AffineMap(4, 5, 0.0, "float64", 2).set(np.zeros((5, 5)), center)
+    with pytest.raises(ValueError, match="no higher rank"):
+        be.AffineMap(4, 5, 0.0, "float64", 5)
+    with pytest.raises(ValueError, match="An array row holds"):
+        be.AffineMap(4, 5, 0.0, "float64", 2).set_factors(np.full((2, 9), np.nan), offset, center)
+
+
 def test_moments_in_single_precision_are_close_and_half_the_bytes(be):
     X = rows(2000) + 1e6
     single, double = be.Moments(4, "float32"), be.Moments(4)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile import MAKERS, MUTATIONS, closed, made, opened, paper, rows, tried
+from hostile import MAKERS, MUTATIONS, closed, made, opened, paper, rows, rows_for, tried
 from test_model import evolving_rows, make, state_of
 
 from sf2el import RBF, SF2EL, Linear, SF2ELRegressor
@@ -152,8 +152,8 @@ def test_a_model_in_any_state_is_saved_to_the_bit(name, backend):
     model = made(name)
     twin = type(model).from_bytes(model.to_bytes())
     assert state_of(twin) == state_of(model)
-    _, count, kinds = MAKERS[name]
-    told = rows(kinds)[count:] + rows(kinds, seed=1)
+    count = MAKERS[name][1]
+    told = rows_for(name)[count:] + rows_for(name, seed=1)
     for i, (x, y) in enumerate(told):
         assert np.array_equal(model._output_one(x), twin._output_one(x))
         for each in (model, twin):
@@ -231,6 +231,7 @@ def test_the_states_are_those_they_are_called(backend):
     assert stages["bank, swapped"]._stage.recovers and not stages["bank, swapped"]._tracker.doubt
     assert stages["bank, returned"]._stage.upcoming is stages["bank, returned"]._stage.past
     assert stages["bank, newcomers"]._pending and stages["bank, newcomers"]._tracker.marks
+    assert stages["bank, factors"]._stage.psi.rank == 9
     assert stages["classes"]._stage.outputs == 3
     assert stages["paper, overlap"]._stage.overlap is not None
 
@@ -239,13 +240,13 @@ def test_the_states_are_those_they_are_called(backend):
 def test_either_backend_goes_on_with_the_other_s_file(name, monkeypatch):
     monkeypatch.setenv("SF2EL_BACKEND", "native")
     cls, data = type(made(name)), made(name).to_bytes()
-    _, count, kinds = MAKERS[name]
+    count = MAKERS[name][1]
     told = {}
     for backend in ("native", "numpy"):
         monkeypatch.setenv("SF2EL_BACKEND", backend)
         model = cls.from_bytes(data)
         told[backend] = []
-        for x, y in rows(kinds)[count : count + 10]:
+        for x, y in rows_for(name)[count : count + 10]:
             output = model._output_one(x)
             told[backend].append(np.zeros(1) if output is None else output)
             model.learn_one(x, y if count else None)
@@ -390,6 +391,19 @@ def test_numbers_that_no_stream_gives_are_refused(name, array, place, value, tol
     changed = closed(header, content, body[:start] + numbers.tobytes() + body[stop:])
     with pytest.raises(ValueError, match=told):
         type(model).from_bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"rank": 8}, {"rank": 0}, {"rank": 31}, {"rank": 1 << 40}, {"rank": -1}, {"rank": "9"}, {"brief": 0}],
+)
+def test_factors_of_another_shape_are_refused(changed):
+    header, content, body = opened(made("bank, factors").to_bytes())
+    assert content["stage"]["psi"]["rank"] == 9 and "psi.matrix" not in header
+    assert header["psi.factors"]["shape"] == [9, 60]
+    content["stage"]["psi"] |= changed
+    with pytest.raises(ValueError, match="are not a whole sf2el model"):
+        SF2EL.from_bytes(closed(header, content, body))
 
 
 @pytest.mark.parametrize("name", MAKERS)

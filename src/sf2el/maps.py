@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.gaussian_map import Known, Shown, gaussian_map
-from sf2el.posterior import moments_bytes
+from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.posterior import affine_bytes, moments_bytes
 from sf2el.rows import LARGEST_FEATURE
 from sf2el.sketch import ROOM, Sketch, sketch_bytes
 from sf2el.space import Space
@@ -25,6 +25,21 @@ WRONG = 5.0
 
 LARGEST_SCALED = 5.0
 """Standard deviations beyond which a recovered feature is clipped, as an observed one is."""
+
+RANK = ROOM + 1
+"""Factors of a map at most: one fitted on rows of which a sketch tells everything has no higher rank."""
+
+UNSHOWN = 0.05
+"""Share of the new features' correlation that is taken as none where factors are chosen: few rows have shown
+little, and what they have not shown must not be dropped altogether."""
+
+
+class Fitted(NamedTuple):
+    """A map as it is kept: its matrix or the factors of that, what it adds, and what rows are taken from."""
+
+    linear: Floats
+    offset: Floats
+    center: Floats
 
 
 class RidgeMap:
@@ -93,8 +108,9 @@ class JointMap:
     It is fitted on the statistics of the rows that had both spaces, with the covariance that the old space
     has shown all its life and the one that the new space shows: rows without the old features, labelled or
     not, make it better. Memory (d1 + d2)^2 / 2 numbers, or 40 (d1 + d2) bytes as a sketch, until it is
-    settled; d1 d2 numbers after, or half as many bytes if they are brief. A sketch tells everything of few
-    rows, and little of many: a map that outgrows it needs the statistics whole.
+    settled; d1 d2 numbers after, or half as many bytes if they are brief, or ``RANK`` (d1 + d2) brief ones as
+    factors. A sketch tells everything of few rows, and little of many: a map that outgrows it needs the
+    statistics whole.
     """
 
     refits = True
@@ -110,11 +126,11 @@ class JointMap:
         self.brief = False  # whether the map itself is kept in 16 bits a number
         self._rows = 0
 
-    def open(self) -> None:
-        """Make room for the map itself."""
+    def _open(self, rank: int = 0) -> None:
+        """Make room for the map itself, as so many factors; 0: as one matrix."""
         divisor, precision, backend = self._made
         core, kept = _core.backend(backend), "bfloat16" if self.brief else precision
-        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, kept)
+        self.affine = core.AffineMap(self.new_dim, self.old_dim, LARGEST_SCALED / divisor, kept, rank)
 
     @property
     def part(self) -> Any:
@@ -151,16 +167,35 @@ class JointMap:
         self.joint.observe_many(np.hstack([Z, X]))
         self._rows += len(Z)
 
-    def take(self, rows: int, joint: Floats | None, matrix: Floats | None, center: Floats | None) -> None:
+    @property
+    def rank(self) -> int:
+        """Factors that the map is kept as; 0: it is one matrix, or there is none yet."""
+        return 0 if self.affine is None else int(self.affine.rank)
+
+    @property
+    def fitted(self) -> Fitted | None:
+        """The map itself, once there is one."""
+        if self.affine is None:
+            return None
+        matrix, factors = np.asarray(self.affine.matrix), np.asarray(self.affine.factors)
+        linear = factors if self.rank else np.ascontiguousarray(matrix[:, :-1])
+        return Fitted(linear, matrix[:, -1].copy(), np.asarray(self.affine.center))
+
+    def take(self, rows: int, joint: Floats | None, fitted: Fitted | None, rank: int) -> None:
         """Take over what another map keeps: its rows, its statistics and itself, where it has them."""
         self._rows = rows
         if joint is None:
             self.settle()
         else:
             self.joint.set_state(np.ascontiguousarray(joint))
-        if matrix is not None and center is not None:
-            self.open()
-            self.affine.set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
+        if fitted is None:
+            return
+        self._open(rank)
+        linear, offset, center = map(np.ascontiguousarray, fitted)
+        if rank:
+            self.affine.set_factors(linear, offset, center)
+        else:
+            self.affine.set(np.column_stack([linear, offset]), center)
 
     def solve(self, old: Space, new: Space) -> None:
         """Fit the map to the rows that had both spaces, and to what each space has shown by itself."""
@@ -178,7 +213,7 @@ class JointMap:
         matrix, center = gaussian_map(known, divisor, backend)
         center = np.clip(center, -LARGEST_FEATURE, LARGEST_FEATURE)
         if self.affine is None:
-            self.open()
+            self._open()
         self.affine.set(matrix, center)
 
     def _old_covariance(self, old: Space) -> Floats | None:
@@ -261,8 +296,52 @@ class JointMap:
         self.brief = True
         if self.affine is not None:
             matrix, center = self.affine.matrix, self.affine.center
-            self.open()
+            self._open()
             self.affine.set(matrix, center)
+
+    @property
+    def narrower(self) -> bool:
+        """Whether ``narrow`` would leave fewer bytes."""
+        return self.affine is not None and not self.rank and self._least_rank > 0
+
+    @property
+    def _least_rank(self) -> int:
+        """Factors of the map at least; 0: they are more numbers than the matrix."""
+        rank = min(RANK, self._rows) if self.settled else RANK
+        return rank if rank * (self.new_dim + self.old_dim) < self.new_dim * self.old_dim else 0
+
+    @property
+    def least_nbytes(self) -> int:
+        """Bytes of the map alone, kept as shortly as it may have to be."""
+        return 8 + affine_bytes(self.new_dim, self.old_dim, "bfloat16", self.rank or self._least_rank)
+
+    def narrow(self, new: Space) -> None:
+        """Keep the map as factors in 16 bits a number, for good: it is not fitted anew.
+
+        Where few rows had both spaces they lose nothing but digits, unless later rows have made it better
+        since. Otherwise they keep what matters most for the rows of the new space.
+        """
+        self.settle()
+        fitted = self.fitted
+        assert fitted is not None
+        core, rank = _core.backend(self._made[-1]), self._least_rank
+        factors = core.factors(fitted.linear, *self._spread(new), rank)
+        self.brief = True
+        self.take(self._rows, None, fitted._replace(linear=factors), rank)
+
+    def _spread(self, new: Space) -> tuple[Floats, Floats]:
+        """Return the deviations and the correlation of the features that the map takes.
+
+        What is not known is taken as 1 and as uncorrelated.
+        """
+        deviation, together = np.ones(self.new_dim), np.eye(self.new_dim)
+        if new.scaler is not None:
+            _, spread, count = new.scaler.state().reshape(3, new.dim)[:, : self.new_dim]
+            deviation = np.sqrt(spread / np.maximum(count, 1.0))
+        if new.moments is not None:
+            shown = correlation(new.moments.matrix()[: self.new_dim, : self.new_dim])
+            together = UNSHOWN * together + (1.0 - UNSHOWN) * shown
+        return deviation, together
 
     def reopen(self) -> None:
         """More rows will come, and the map itself is not needed meanwhile."""
@@ -275,6 +354,5 @@ class JointMap:
         if self.sketched:
             twin.sketch()
         joint = None if self.joint is None else self.joint.state()
-        matrix, center = (None, None) if self.affine is None else (self.affine.matrix, self.affine.center)
-        twin.take(self._rows, joint, matrix, center)
+        twin.take(self._rows, joint, self.fitted, self.rank)
         return twin

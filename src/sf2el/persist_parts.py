@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.halves import from_front_halves, front_halves
-from sf2el.maps import LARGEST_READ, JointMap
+from sf2el.maps import LARGEST_READ, Fitted, JointMap
 from sf2el.persist_checks import MOST_ROWS, check_features, whole
 from sf2el.persist_seats import SEATS
 from sf2el.recipe import Recipe
@@ -47,19 +47,19 @@ class Writer:
         if not isinstance(psi, JointMap):
             self.tensors[key] = np.asarray(psi.state())
             return {"new_dim": psi.new_dim}
-        if psi.affine is not None:
-            matrix = np.asarray(psi.affine.matrix)
-            self.tensors[key] = np.concatenate([psi.affine.center, matrix[:, -1]])
-            linear = np.ascontiguousarray(matrix[:, :-1])
-            kept = front_halves(linear) if psi.brief else linear.astype(psi.precision)
-            self.tensors[f"{key}.matrix"] = kept
+        fitted = psi.fitted
+        if fitted is not None:
+            self.tensors[key] = np.concatenate([fitted.center, fitted.offset])
+            kept = front_halves(fitted.linear) if psi.brief else fitted.linear.astype(psi.precision)
+            self.tensors[f"{key}.factors" if psi.rank else f"{key}.matrix"] = kept
         if isinstance(psi.joint, Sketch):
             dim, state = psi.new_dim + psi.old_dim, psi.joint.state()
             self.tensors[f"{key}.sketch"] = state[: 2 + 2 * dim].copy()
             self.tensors[f"{key}.sketch.directions"] = state[2 + 2 * dim :].astype(np.float16)
         elif not psi.settled:
             self.moments(f"{key}.joint", psi.joint, psi.new_dim + psi.old_dim, psi.precision)
-        return {"new_dim": psi.new_dim, "rows": psi.rows} | ({"brief": True} if psi.brief else {})
+        content = {"new_dim": psi.new_dim, "rows": psi.rows}
+        return content | ({"brief": True} if psi.brief else {}) | ({"rank": psi.rank} if psi.rank else {})
 
     def seat(self, key: str, seat: Seat) -> Content:
         """Write an expert."""
@@ -102,21 +102,25 @@ class Reader:
         if not isinstance(psi, JointMap):
             psi.set_state(self.array(key, np.shape(psi.state())))
             return psi
-        joint = matrix = center = None
+        joint = fitted = None
         psi.brief = content.get("brief") is True
         if f"{key}.joint" in self.tensors:
             joint = self.moments(f"{key}.joint", new_dim + old.dim, psi.precision)
         elif f"{key}.sketch" in self.tensors:
             psi.sketch()
             joint = self.sketch(f"{key}.sketch", new_dim + old.dim)
+        rank = whole(content.get("rank", 0))
+        if rank and (rank > min(new_dim, old.dim) or not psi.brief or joint is not None):
+            raise ValueError("a map of factors has fewer than features, is brief and fitted no more")
         if key in self.tensors:
             center, offset = np.split(self.array(key, (new_dim + old.dim,)), [new_dim])
             check_features(center)
-            linear = self._linear_map(f"{key}.matrix", (old.dim, new_dim), psi)
-            matrix = np.column_stack([linear.astype(np.float64), offset])
-        if (key == "psi") != (matrix is not None) or (key == "overlap" and joint is None):
+            name, shape = ("factors", (rank, new_dim + old.dim)) if rank else ("matrix", (old.dim, new_dim))
+            linear = self._linear_map(f"{key}.{name}", shape, psi)
+            fitted = Fitted(linear.astype(np.float64), offset, center)
+        if (key == "psi") != (fitted is not None) or (key == "overlap" and joint is None):
             raise ValueError("a map has not what it needs")
-        psi.take(whole(content["rows"]), joint, matrix, center)
+        psi.take(whole(content["rows"]), joint, fitted, rank)
         return psi
 
     def _linear_map(self, key: str, shape: tuple[int, int], psi: JointMap) -> npt.NDArray[Any]:

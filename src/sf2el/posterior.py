@@ -183,10 +183,15 @@ def moments_bytes(dim: int, precision: str = "float64") -> int:
     return 8 * (1 + dim) + (real * _triangle(dim) + 7) // 8 * 8
 
 
-def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64") -> int:
-    """Return the bytes of an affine map with its center."""
+def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64", rank: int = 0) -> int:
+    """Return the bytes of an affine map with its center, kept whole or as factors of this rank.
+
+    >>> affine_bytes(60, 90, "bfloat16"), affine_bytes(60, 90, "bfloat16", rank=13)
+    (12000, 5104)
+    """
     real = {"float64": 8, "float32": 4, "bfloat16": 2}[precision]
-    return 8 * (new_dim + old_dim) + (real * new_dim * old_dim + 7) // 8 * 8
+    numbers = rank * (new_dim + old_dim) if rank else new_dim * old_dim
+    return 8 * (new_dim + old_dim) + (real * numbers + 7) // 8 * 8
 
 
 def _triangle(n: int) -> int:

@@ -42,6 +42,7 @@ __all__ = [
     "Round",
     "Scaler",
     "Turned",
+    "factors",
     "gather",
     "gaussian_map",
     "whitening",
@@ -132,6 +133,11 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
     return _native.gaussian_map(
         float(known.rows), known.new_dim, known.mean, known.covariance, known.old, shown, divisor, _variant()
     )
+
+
+def factors(matrix: Floats, deviation: Floats, correlation: Floats, rank: int) -> Floats:
+    """Return so many factors of a matrix, what matters most of it for rows that vary so."""
+    return _native.factors(matrix, deviation, correlation, rank, _variant())
 
 
 def whitening(covariance: Floats, rows: float, least_spread: float) -> Floats:

@@ -13,7 +13,7 @@ from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
-from sf2el.posterior import affine_bytes, fixed_share_bytes
+from sf2el.posterior import fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -152,6 +152,13 @@ def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
+def _map_but_factors(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    if stage.psi is None or not stage.psi.narrower:
+        return None
+    stage.psi.narrow(stage.current)
+    return []
+
+
 def _kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     for space in stage.spaces():
         if kernels_of(space):
@@ -193,7 +200,7 @@ def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told 
     assert coming is not None
     light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
     fixed = stage.fixed_nbytes()
-    solved = fixed - int(psi.nbytes) + 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
+    solved = fixed - int(psi.nbytes) + int(psi.least_nbytes)
     if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
         return None
     heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
@@ -246,6 +253,7 @@ WAYS = (
     _new_kernels,
     _past_covariance,
     _map_statistics,
+    _map_but_factors,
     _kernels,
     _statistics_of_many_rows,
     _covariances,

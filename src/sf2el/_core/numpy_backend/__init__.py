@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sf2el._core.numpy_backend.bank import Bank
+from sf2el._core.numpy_backend.factors import factors
 from sf2el._core.numpy_backend.fixed_share import FixedShare
 from sf2el._core.numpy_backend.gaussian_map import gaussian_map
 from sf2el._core.numpy_backend.hedge import Hedge
@@ -31,6 +32,7 @@ __all__ = [
     "Round",
     "Scaler",
     "Turned",
+    "factors",
     "gather",
     "gaussian_map",
     "whitening",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -73,29 +75,61 @@ class Moments:
 
 
 class AffineMap:
-    """x = M (z - center) + offset, each value held within +-limit (0: no limit)."""
+    """x = M (z - center) + offset, each value held within +-limit (0: no limit).
 
-    def __init__(self, new_dim: int, old_dim: int, limit: float = 0.0, precision: str = "float64") -> None:
-        self._from, self._to, self._limit = new_dim, old_dim, limit
+    With a rank, M is kept as so many factors: each a row over z and a column over x, side by side.
+    """
+
+    def __init__(
+        self, new_dim: int, old_dim: int, limit: float = 0.0, precision: str = "float64", rank: int = 0
+    ) -> None:
+        if rank > min(new_dim, old_dim):
+            raise ValueError("A map has no higher rank than it has features.")
+        self._from, self._to, self._limit, self.rank = new_dim, old_dim, limit, rank
         self._center, self._offset = np.zeros(new_dim), np.zeros(old_dim)
         self._brief = precision == "bfloat16"
-        self._matrix = np.zeros((old_dim, new_dim), dtype=np.float32 if self._brief else np.dtype(precision))
+        shape = (rank, new_dim + old_dim) if rank else (old_dim, new_dim)
+        self._linear = np.zeros(shape, dtype=np.float32 if self._brief else np.dtype(precision))
 
     def set(self, matrix: Floats, center: Floats) -> None:
         """Take over M, one row for each old feature with the offset last, and the center."""
         matrix = np.array(matrix, dtype=np.float64)
-        if matrix.shape != (self._to, self._from + 1) or np.shape(center) != (self._from,):
+        sizes = matrix.shape, np.shape(center)
+        if self.rank or sizes != ((self._to, self._from + 1), (self._from,)):
             raise ValueError("This matrix does not fit this map: its sizes differ.")
         check_rows(matrix, self._from + 1)
         self._center = check_row(np.array(center), self._from)
-        linear = brief(matrix[:, :-1]) if self._brief else matrix[:, :-1]
-        self._matrix = linear.astype(self._matrix.dtype, order="C")  # products depend on it to the bit
+        self._linear = self._rounded(matrix[:, :-1])
         self._offset = matrix[:, -1].copy()
+
+    def set_factors(self, factors: Floats, offset: Floats, center: Floats) -> None:
+        """Take over the factors of M, each new features and then old ones, the offset and the center."""
+        factors = np.array(factors, dtype=np.float64)
+        sizes = factors.shape, np.shape(offset), np.shape(center)
+        if not self.rank or sizes != (self._linear.shape, (self._to,), (self._from,)):
+            raise ValueError("These factors do not fit this map: their sizes differ.")
+        check_rows(factors, self._from + self._to)
+        self._center = check_row(np.array(center), self._from)
+        self._offset = check_row(np.array(offset), self._to)
+        self._linear = self._rounded(factors)
+
+    def _rounded(self, linear: Floats) -> npt.NDArray[Any]:
+        kept = brief(linear) if self._brief else linear
+        return kept.astype(self._linear.dtype, order="C")  # products depend on it to the bit
 
     @property
     def matrix(self) -> Floats:
         """M, with the offset as its last column."""
-        return np.column_stack([self._matrix.astype(np.float64), self._offset])
+        linear = self._linear.astype(np.float64)
+        if self.rank:
+            linear = linear[:, self._from :].T @ linear[:, : self._from]
+        return np.column_stack([linear, self._offset])
+
+    @property
+    def factors(self) -> Floats:
+        """The factors; none where M is kept as it is."""
+        none = np.empty((0, self._from + self._to))
+        return self._linear.astype(np.float64) if self.rank else none
 
     @property
     def center(self) -> Floats:
@@ -104,8 +138,11 @@ class AffineMap:
 
     def apply_into(self, z: Floats, x: Floats) -> None:
         """Map one row."""
-        centred = check_row(z, self._from) - self._center
-        value = self._offset + self._matrix.astype(np.float64) @ centred
+        centred, linear = check_row(z, self._from) - self._center, self._linear.astype(np.float64)
+        if self.rank:
+            value = self._offset + (linear[:, : self._from] @ centred) @ linear[:, self._from :]
+        else:
+            value = self._offset + linear @ centred
         x[:] = np.clip(value, -self._limit, self._limit) if self._limit > 0.0 else value
 
     def apply(self, Z: Floats) -> Floats:
@@ -119,5 +156,5 @@ class AffineMap:
     @property
     def nbytes(self) -> int:
         """Bytes of the map."""
-        kept = self._matrix.nbytes // (2 if self._brief else 1)
+        kept = self._linear.nbytes // (2 if self._brief else 1)
         return 8 * (self._from + self._to) + (kept + 7) // 8 * 8
