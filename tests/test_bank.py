@@ -343,6 +343,26 @@ def test_experts_become_as_sure_as_they_are_right(be):
     assert share.weights[0] > 0.999
 
 
+@pytest.mark.parametrize("classes", [1, 3])
+def test_a_round_counts_as_so_many_as_it_weighs(be, classes):
+    """In a mixture that forgets nothing, to first order: a heavy round, and as many light ones."""
+    rng = np.random.default_rng(10)
+    scores, y = 0.1 * rng.normal(size=(1, 2 * classes)), 1.0
+    heavy, light = (be.FixedShare(np.ones(2), 0.0, True) for _ in range(2))
+    heavy.follow(scores[0], y, 3.0)
+    for _ in range(3):
+        light.follow(scores[0], y)
+    np.testing.assert_allclose(heavy.weights, light.weights, rtol=2e-3)
+    np.testing.assert_allclose(heavy.sureness, light.sureness, rtol=2e-3)
+    assert not np.allclose(heavy.sureness, 1.0, rtol=1e-3)
+    assert (heavy.rounds, light.rounds) == (1, 3)
+    weighed = be.FixedShare(np.ones(2), 0.0, True)
+    extra = (classes,) if classes > 1 else ()
+    run = weighed.run_classes if classes > 1 else weighed.run_log_odds
+    run(scores, np.array([y]), *extra, np.array([3.0]))
+    np.testing.assert_array_equal(weighed.state(), heavy.state())
+
+
 def test_sureness_stays_within_its_limits_whatever_is_said(be):
     share = be.FixedShare(np.ones(3), 0.01, True)
     rng = np.random.default_rng(9)
@@ -354,9 +374,13 @@ def test_sureness_stays_within_its_limits_whatever_is_said(be):
     before = share.state()
     share.follow(np.array([1.0, np.nan, 2.0]), 1.0)
     np.testing.assert_array_equal(share.state(), before)
-    for wrong in (np.ones(4), np.ones(2)):
+    for wrong in (np.ones(4), np.ones(2), np.ones(0)):
         with pytest.raises(ValueError, match="features"):
             share.follow(wrong, 1.0)
+    with pytest.raises(ValueError, match="weight"):
+        share.follow(np.ones(3), 1.0, 0.0)
+    with pytest.raises(ValueError, match="class"):
+        share.run_classes(np.ones((2, 0)), np.zeros(2), 0)
     with pytest.raises(ValueError, match="one of the classes"):
         share.follow(np.ones(9), 3.0)
     with pytest.raises(ValueError, match="one of the classes"):

@@ -150,3 +150,15 @@ def test_probabilities_are_as_high_as_the_model_is_right(classes, backend):
     right = np.array([said == label for said, label in zip(told.prediction, labels, strict=True)])[500:]
     assert right.mean() > 0.8
     assert told.probability[500:].mean() == pytest.approx(right.mean(), abs=0.03)
+
+
+def test_a_class_more_leaves_experts_as_sure_as_they_were():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3))
+    model = SF2EL(budget="16KiB")
+    model.learn_many(X, ["left" if x < 0 else "right" for x in X[:, 0]], features=list("abc"))
+    before = dict(zip(model._stage.names(), model._stage.weights.sureness, strict=True))
+    assert max(before.values()) > 1.5
+    model.learn_one({"a": 0.0, "b": 5.0, "c": 0.0}, "above")
+    after = dict(zip(model._stage.names(), model._stage.weights.sureness, strict=True))
+    assert after and all(abs(np.log(after[name] / before[name])) < 0.3 for name in after)

@@ -467,3 +467,28 @@ def test_a_model_is_read_for_the_backend_that_is_named(tmp_path):
         assert backend or state_of(read) == state_of(model)
     with pytest.raises(ValueError, match="backend"):
         SF2EL.load(tmp_path / "model", backend="other")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda kept: kept[None, :],
+        lambda kept: kept[:-1],
+        lambda kept: np.append(kept, 0.0),
+        lambda kept: np.append(kept[:-1], -1.0),  # a curvature
+        lambda kept: np.where(np.arange(len(kept)) == len(kept) // 2 + 2, 1.6, kept),  # a logarithm
+        lambda kept: np.full_like(kept, 1e300),
+    ],
+)
+def test_weights_that_are_none_are_refused(spoil):
+    from safetensors.numpy import load, save
+
+    data = made("bank").to_bytes()
+    header, content, _ = opened(data)
+    arrays = load(data)
+    arrays["weights"] = np.ascontiguousarray(spoil(arrays["weights"]))
+    changed, _, body = opened(save(arrays, metadata={"sf2el": json.dumps(content)}))
+    assert "weights" in header
+    with pytest.raises(ValueError):
+        SF2EL.from_bytes(closed(changed, content, body))
+    assert SF2EL.from_bytes(data).to_bytes() == data
