@@ -22,26 +22,29 @@ from hostile import paper, rows
 from sf2el import SF2EL, SF2ELRegressor
 
 HERE = Path(__file__).parent
-MODELS: dict[str, tuple[Any, int, int, str]] = {
-    "bank-swapped": (SF2EL(budget="8KiB", backend="native"), 90, 2, "b"),
-    "bank-halves": (SF2EL(budget="3KiB", backend="native"), 94, 2, "b"),
-    "bank-returned": (SF2EL(budget="12KiB", backend="native"), 126, 2, "b"),
-    "bank-classes": (SF2EL(budget="8KiB", backend="native"), 45, 3, "a"),
-    "regressor": (SF2ELRegressor(budget="8KiB", backend="native"), 90, 2, "b"),
-    "paper-swapped": (paper(budget="4KiB", backend="native"), 90, 2, "b"),
+MODELS: dict[str, tuple[Any, int, int, str, int]] = {
+    "bank-swapped": (SF2EL(budget="8KiB", backend="native"), 90, 2, "b", 3),
+    "bank-halves": (SF2EL(budget="3KiB", backend="native"), 94, 2, "b", 3),
+    "bank-returned": (SF2EL(budget="12KiB", backend="native"), 126, 2, "b", 3),
+    "bank-classes": (SF2EL(budget="8KiB", backend="native"), 45, 3, "a", 3),
+    "regressor": (SF2ELRegressor(budget="8KiB", backend="native"), 90, 2, "b", 3),
+    "paper-swapped": (paper(budget="4KiB", backend="native"), 90, 2, "b", 3),
+    "bank-sure": (SF2EL(budget="8KiB", backend="native"), 110, 2, "b", 3),
+    "bank-sure-classes": (SF2EL(budget="8KiB", backend="native"), 45, 3, "a", 3),
+    "bank-factors": (SF2EL(budget="6KiB", backend="native"), 90, 2, "b", 36),
 }
-"""Name of a sample: the model, rows it learns, labels there are, and the space it is asked in."""
+"""Name of a sample: the model, rows it learns, labels there are, the space it is asked in, its features."""
 
 
 def main() -> None:
-    for name, (model, count, kinds, space) in MODELS.items():
+    for name, (model, count, kinds, space, width) in MODELS.items():
         path = HERE / f"v2-{name}.safetensors"
         if path.exists():
             continue
-        for x, y in rows(kinds)[:count]:
+        for x, y in rows(kinds, width=width)[:count]:
             model.learn_one(x, y)
-        features = [f"{space}{j}" for j in range(3)]
-        probes = np.random.default_rng(7).normal(size=(8, 3)).tolist()
+        features = [f"{space}{j}" for j in range(width)]
+        probes = np.random.default_rng(7).normal(size=(8, width)).tolist()
         outputs = [
             np.asarray(model._output_one(dict(zip(features, row, strict=True)))).tolist() for row in probes
         ]
