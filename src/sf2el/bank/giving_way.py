@@ -13,7 +13,7 @@ from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
-from sf2el.posterior import fixed_share_bytes
+from sf2el.posterior import affine_bytes, fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -21,6 +21,10 @@ from sf2el.space import Space
 if TYPE_CHECKING:
     from sf2el.bank.bytes import BankBudget
     from sf2el.stage import Stage
+
+
+WIDEST_FACTORED = 128
+"""Features up to which linear experts give up their covariance for a map in factors."""
 
 
 def give_way(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -200,7 +204,10 @@ def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told 
     assert coming is not None
     light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
     fixed = stage.fixed_nbytes()
-    solved = fixed - int(psi.nbytes) + int(psi.least_nbytes)
+    # Of very many features a few factors recover too little to be worth a covariance.
+    factored = vanishing.dim <= WIDEST_FACTORED
+    least = psi.least_nbytes if factored else 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
+    solved = fixed - int(psi.nbytes) + int(least)
     if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
         return None
     heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
