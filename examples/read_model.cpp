@@ -433,6 +433,7 @@ sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const W
     p.tie_power = s.count_or("tie_power", p.tie_power, 1000);
     p.most_ties = s.count_or("most_ties", p.most_ties, most_u32);
     p.keep_inverse = !s.has("keep_inverse");
+    p.slopes = !s.has("slopes");
     // More than any kind of it takes, state and scratch: halves are thawed into doubles.
     const double side = double(p.dim) + p.size + 2.0;
     file.ask(64.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
@@ -712,12 +713,45 @@ private:
 
 constexpr double most_scaled = 5.0;  // standard deviations beyond which a feature is clipped
 
+class Scaling {
+public:
+    virtual ~Scaling() = default;
+    virtual void scale(const double* row, double* out, bool keep) = 0;
+};
+
+template <class Real>
+class ScalingOf final : public Scaling {
+public:
+    // `state`: means, sums of squared deviations, counts.
+    ScalingOf(const std::vector<double>& state, std::uint32_t dim, double divisor)
+        : block_(block_of(sf2el::Scaler<Real>::bytes(dim))), scaler_(dim, block_.data(), divisor) {
+        check_size(state, 3 * size_t(dim));
+        scaler_.set_state(state.data());
+    }
+
+    void scale(const double* row, double* out, bool keep) override { scaler_.scale(row, out, keep); }
+
+private:
+    Block block_;
+    sf2el::Scaler<Real> scaler_;
+};
+
+// In single precision deviations and counts are apart from the means.
+std::unique_ptr<Scaling> scaling(const File& file, const std::string& key, std::uint32_t dim, double divisor) {
+    auto state = file.reals<double>(key);
+    if (!file.has(key + ".spread")) return std::make_unique<ScalingOf<double>>(state, dim, divisor);
+    const auto spread = file.reals<float>(key + ".spread");
+    check_size(spread, 2 * size_t(dim));
+    for (size_t j = 0; j < dim; ++j) state.push_back(double(spread[j]) * double(spread[j]) * double(spread[dim + j]));
+    for (size_t j = 0; j < dim; ++j) state.push_back(double(spread[dim + j]));
+    return std::make_unique<ScalingOf<float>>(state, dim, divisor);
+}
+
 struct Space {
     std::vector<std::string> names;
     std::uint32_t dim = 0;
     double divisor = 1.0;
-    std::vector<double> scaler_block;
-    std::unique_ptr<sf2el::Scaler> scaler;
+    std::unique_ptr<Scaling> scaler;
     std::vector<std::unique_ptr<Expert>> experts;
 
     Space(const File& file, const std::string& key, const Json& space, const Json& recipe, std::uint32_t outputs) {
@@ -726,13 +760,7 @@ struct Space {
         const bool nameless = names.empty() && key == "past";  // of a model that an early version had saved
         if (dim == 0 || (names.size() != dim && !nameless)) fail("The file does not name all features");
         divisor = std::sqrt(std::max(1.0, double(space["born"].count(dim))));
-        if (file.has(key + ".scaler")) {
-            const auto kept = file.reals<double>(key + ".scaler");
-            check_size(kept, sf2el::Scaler::reals(dim));
-            scaler_block.resize(kept.size());
-            scaler = std::make_unique<sf2el::Scaler>(dim, scaler_block.data(), divisor);
-            std::copy(kept.begin(), kept.end(), scaler_block.begin());
-        }
+        if (file.has(key + ".scaler")) scaler = scaling(file, key + ".scaler", dim, divisor);
         const auto& seats = space["seats"].items;
         for (size_t i = 0; i < seats.size(); ++i)
             experts.push_back(expert(file, key + "." + std::to_string(i), seats[i], recipe, {dim, outputs}));

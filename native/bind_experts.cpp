@@ -89,7 +89,7 @@ public:
 
     nb::dict state() {
         sf2el::PosteriorState s = core_->state();
-        const std::size_t n = s.counters.n, all = dim() + 1 + n;
+        const std::size_t n = s.counters.n, all = core_->params().linear() + n;
         nb::dict out;
         out["rows"] = own(std::move(s.rows), {n, dim()});
         out["coefficients"] = own(std::move(s.coefficients), {outputs(), all});
@@ -109,7 +109,7 @@ public:
     void set_state(const nb::dict& in) {
         const auto rows = nb::cast<Matrix>(in["rows"]), coefficients = nb::cast<Matrix>(in["coefficients"]),
                    covariance = nb::cast<Matrix>(in["covariance"]), inverse = nb::cast<Matrix>(in["inverse"]);
-        const std::size_t n = rows.shape(0), all = dim() + 1 + n;
+        const std::size_t n = rows.shape(0), all = core_->params().linear() + n;
         if (n > core_->params().size || rows.shape(1) != dim() || coefficients.shape(0) != outputs() ||
             coefficients.shape(1) != all || covariance.shape(0) != all || covariance.shape(1) != all ||
             inverse.shape(0) != n || inverse.shape(1) != n)
@@ -216,7 +216,7 @@ private:
 Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t outputs, const std::string& task,
                           double gamma, double linear_scale, double rbf_scale, double bias, double novelty,
                           double forget, double centred, double tie_noise, double tie_novelty,
-                          std::uint32_t tie_power, std::uint32_t most_ties, bool keep_inverse,
+                          std::uint32_t tie_power, std::uint32_t most_ties, bool keep_inverse, bool slopes,
                           const std::string& precision, const std::string& variant_name) {
     sf2el::PosteriorParams p;
     p.dim = dim;
@@ -235,6 +235,7 @@ Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t o
     p.tie_power = tie_power;
     p.most_ties = most_ties;
     p.keep_inverse = keep_inverse;
+    p.slopes = slopes;
     using sf2el::Precision;
     const auto kept = choose<Precision>(
         precision, {{"float64", Precision::full}, {"float32", Precision::single}, {"float16", Precision::half}});
@@ -271,7 +272,7 @@ nb::class_<T, Expert> bind_expert(nb::module_& m, const char* name) {
 void bind_experts(nb::module_& m) {
     m.def("posterior", &build_posterior, "dim"_a, "size"_a, "outputs"_a, "task"_a, "gamma"_a, "linear_scale"_a,
           "rbf_scale"_a, "bias"_a, "novelty"_a, "forget"_a, "centred"_a, "tie_noise"_a, "tie_novelty"_a, "tie_power"_a,
-          "most_ties"_a, "keep_inverse"_a, "precision"_a, "variant"_a);
+          "most_ties"_a, "keep_inverse"_a, "slopes"_a, "precision"_a, "variant"_a);
     m.def("logistic", &build_logistic, "dim"_a, "outputs"_a, "task"_a, "step"_a, "power"_a, "scale"_a, "variant"_a);
 
     nb::class_<Turned, Expert>(m, "Turned")

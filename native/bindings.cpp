@@ -297,45 +297,70 @@ private:
     sf2el::Hedge hedge_;
 };
 
-class Scaler final : public RowScaler {
+class Scaler : public RowScaler {
 public:
-    Scaler(std::size_t dim, std::optional<double> divisor)
-        : dim_(dim), block_(sf2el::Scaler::reals(dim)), scaler_(dim, block_.data(), divisor.value_or(0.0)) {
-        if (divisor && !(*divisor > 0.0 && *divisor <= largest_feature))
-            throw nb::value_error("divisor must be above 0 and at most 1e100, or None for the root of dim.");
-    }
+    explicit Scaler(std::size_t dim) : dim_(dim) {}
+
+    std::size_t dim() const override { return dim_; }
 
     void scale_into(const Vector& x, MutableVector out, bool keep) {
         check_width(x.shape(0), dim_);
         check_known(x.data(), dim_);
         check_width(out.shape(0), dim_);
-        scaler_.scale(x.data(), out.data(), keep);
+        scale_row(x.data(), out.data(), keep);
     }
-
-    std::size_t dim() const override { return dim_; }
-    void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
 
     Out<double> scale_many(const Matrix& x, bool keep) {
         check_width(x.shape(1), dim_);
         check_known(x.data(), x.shape(0) * dim_);
         const std::size_t n = x.shape(0);
         std::vector<double> out(n * dim_);
-        for (std::size_t i = 0; i < n; ++i) scaler_.scale(x.data() + i * dim_, out.data() + i * dim_, keep);
+        for (std::size_t i = 0; i < n; ++i) scale_row(x.data() + i * dim_, out.data() + i * dim_, keep);
         return own(std::move(out), {n, dim_});
     }
 
-    Out<double> state() const { return copy_out(block_.data(), block_.size()); }
+    virtual Out<double> state() const = 0;
+    virtual void set_state(const Vector& in) = 0;
+    virtual std::size_t nbytes() const = 0;
 
-    void set_state(const Vector& in) {
-        check_same_length(block_.size(), in.shape(0));
-        std::copy(in.data(), in.data() + block_.size(), block_.begin());
+protected:
+    std::size_t dim_;
+};
+
+template <class Real>
+class ScalerOf final : public Scaler {
+public:
+    ScalerOf(std::size_t dim, double divisor)
+        : Scaler(dim), block_(sf2el::Scaler<Real>::bytes(dim) / sizeof(double)), scaler_(dim, block_.data(), divisor) {}
+
+    void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
+
+    Out<double> state() const override {
+        std::vector<double> out(3 * dim_);
+        scaler_.state(out.data());
+        return own(std::move(out), {3 * dim_});
     }
 
+    void set_state(const Vector& in) override {
+        check_same_length(3 * dim_, in.shape(0));
+        scaler_.set_state(in.data());
+    }
+
+    std::size_t nbytes() const override { return block_.size() * sizeof(double); }
+
 private:
-    std::size_t dim_;
     std::vector<double> block_;
-    sf2el::Scaler scaler_;
+    sf2el::Scaler<Real> scaler_;
 };
+
+std::unique_ptr<Scaler> build_scaler(std::size_t dim, std::optional<double> divisor, const std::string& precision) {
+    if (divisor && !(*divisor > 0.0 && *divisor <= largest_feature))
+        throw nb::value_error("divisor must be above 0 and at most 1e100, or None for the root of dim.");
+    const double by = divisor.value_or(0.0);
+    if (choose<bool>(precision, {{"float32", true}, {"float64", false}}))
+        return std::make_unique<ScalerOf<float>>(dim, by);
+    return std::make_unique<ScalerOf<double>>(dim, by);
+}
 
 }  // namespace
 
@@ -483,11 +508,12 @@ NB_MODULE(_native, m) {
         .def_prop_ro("rate", &Hedge::rate);
 
     nb::class_<Scaler, Part>(m, "Scaler")
-        .def(nb::init<std::size_t, std::optional<double>>(), "dim"_a, "divisor"_a = nb::none())
+        .def(nb::new_(&build_scaler), "dim"_a, "divisor"_a = nb::none(), "precision"_a = "float64")
         .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
         .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
         .def("state", &Scaler::state)
-        .def("set_state", &Scaler::set_state, "state"_a);
+        .def("set_state", &Scaler::set_state, "state"_a)
+        .def_prop_ro("nbytes", &Scaler::nbytes);
 
     bind_moments(m);
     bind_maps(m);

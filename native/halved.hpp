@@ -22,7 +22,7 @@ class Halved {
     using Thawed = Posterior<float>;
 
 public:
-    static size_t coordinates(const PosteriorParams& p) { return size_t(p.dim) + 1 + p.size; }
+    static size_t coordinates(const PosteriorParams& p) { return p.linear() + p.size; }
 
     static size_t state_bytes(const PosteriorParams& p) {
         const size_t halves = size_t(p.size) * p.dim + packed_size(coordinates(p));
@@ -42,7 +42,7 @@ public:
 
     struct Adopt {};
     Halved(const PosteriorParams& p, void* state, void* scratch, Adopt)
-        : p_(p), linear_(size_t(p.dim) + 1), stride_(coordinates(p)) {
+        : p_(p), linear_(p.linear()), stride_(coordinates(p)) {
         c_ = static_cast<PosteriorCounters*>(state);
         mean_ = reinterpret_cast<float*>(c_ + 1);
         rows_ = reinterpret_cast<Half*>(mean_ + p.outputs * stride_);
@@ -155,7 +155,7 @@ private:
     static size_t working_reals(const PosteriorParams& p) {
         const size_t n = p.size, all = coordinates(p);
         const size_t basis = n * p.dim + Dense::reals(n, n) + p.dim;
-        const size_t predicts = all + packed_size(all) + Dense::reals(n, 1);
+        const size_t predicts = p.dim + all + packed_size(all) + Dense::reals(n, 1);
         const size_t turns = 2 * Dense::reals(n, all) + 3 * Dense::reals(n, n);
         return basis + (predicts > turns ? predicts : turns) + p.outputs;
     }
@@ -176,11 +176,13 @@ private:
     bool predicts(const double* x, double* scores) {
         const size_t n = size(), all = linear_ + n;
         Basis basis(*this, working_);
-        double* psi = basis.spare;
+        double* own = basis.spare;
+        double* psi = own + p_.dim;
         for (size_t j = 0; j < p_.dim; ++j)
-            psi[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
-        psi[p_.dim] = std::sqrt(p_.bias);
-        basis.kernels(psi, psi + linear_);
+            own[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
+        std::copy(own, own + linear_ - 1, psi);
+        psi[linear_ - 1] = std::sqrt(p_.bias);
+        basis.kernels(own, psi + linear_);
         for (size_t k = 0; k < p_.outputs; ++k) {
             double m = 0.0;
             for (size_t j = 0; j < all; ++j) m += double(mean(k)[j]) * psi[j];

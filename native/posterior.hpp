@@ -1,6 +1,8 @@
 // A linear part and at most `size` radial functions under one Gaussian posterior:
 //
-//   f(x) = a' psi(x),  psi = (x, sqrt(bias), k),  k_i = exp(-gamma ||x_i - x||^2) .
+//   f(x) = a' psi(x),  psi = (x, sqrt(bias), k),  k_i = exp(-gamma ||x_i - x||^2) ,
+//
+// psi without x where features have no slopes.
 //
 // A labelled row moves the mean a and the covariance by one step of Laplace's
 // approximation (exact for squared loss). Kept are a, C = posterior minus prior
@@ -36,7 +38,7 @@ template <class Real>
 class Posterior {
 public:
     static size_t slots(const PosteriorParams& p) { return p.size ? size_t(p.size) + 1 : 0; }
-    static size_t coordinates(const PosteriorParams& p) { return size_t(p.dim) + 1 + slots(p); }
+    static size_t coordinates(const PosteriorParams& p) { return p.linear() + slots(p); }
 
     static size_t state_bytes(const PosteriorParams& p) {
         const size_t reals = slots(p) * p.dim + p.outputs * coordinates(p) + packed_size(coordinates(p));
@@ -44,7 +46,7 @@ public:
     }
 
     static size_t scratch_bytes(const PosteriorParams& p) {
-        const size_t reals = p.dim + 5 * coordinates(p);
+        const size_t reals = p.dim + 5 * working(p);
         return p.outputs * sizeof(double) + round_up((reals + (p.keep_inverse ? 0 : inverse_reals(p))) * sizeof(Real));
     }
 
@@ -64,7 +66,7 @@ public:
     // Goes on with a state that an expert with the same parameters has filled.
     struct Adopt {};
     Posterior(const PosteriorParams& p, void* state, void* scratch, Adopt)
-        : p_(p), linear_(p.dim + 1), slots_(slots(p)), stride_(coordinates(p)) {
+        : p_(p), linear_(p.linear()), slots_(slots(p)), stride_(coordinates(p)) {
         c_ = static_cast<PosteriorCounters*>(state);
         rows_ = reinterpret_cast<Real*>(static_cast<unsigned char*>(state) + sizeof(PosteriorCounters));
         mean_ = rows_ + slots_ * p.dim;
@@ -72,11 +74,11 @@ public:
         m_ = static_cast<double*>(scratch);
         x_ = reinterpret_cast<Real*>(m_ + p.outputs);
         psi_ = x_ + p.dim;
-        gain_ = psi_ + stride_;
-        e_ = gain_ + stride_;
-        u_ = e_ + stride_;
-        w_ = u_ + stride_;
-        inverse_ = p.keep_inverse ? covariance_ + packed_size(stride_) : w_ + stride_;
+        gain_ = psi_ + working(p);
+        e_ = gain_ + working(p);
+        u_ = e_ + working(p);
+        w_ = u_ + working(p);
+        inverse_ = p.keep_inverse ? covariance_ + packed_size(stride_) : w_ + working(p);
     }
 
     void predict(const double* x, double* scores) {
@@ -150,12 +152,16 @@ private:
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
     static size_t inverse_reals(const PosteriorParams& p) { return packed_size(slots(p)); }
 
+    // A vector of scratch may hold a row too.
+    static size_t working(const PosteriorParams& p) { return coordinates(p) > p.dim ? coordinates(p) : p.dim; }
+
     // ---- predicting
 
     void featurise(const double* x) {
         const size_t dim = p_.dim, n = c_->n;
-        for (size_t j = 0; j < dim; ++j) psi_[j] = x_[j] = static_cast<Real>(limit(x[j], most_feature));
-        psi_[dim] = static_cast<Real>(std::sqrt(p_.bias));
+        for (size_t j = 0; j < dim; ++j) x_[j] = static_cast<Real>(limit(x[j], most_feature));
+        std::copy(x_, x_ + linear_ - 1, psi_);
+        psi_[linear_ - 1] = static_cast<Real>(std::sqrt(p_.bias));
         kernels(x_, n, psi_ + linear_);
     }
 
@@ -359,8 +365,8 @@ private:
         const size_t n = c_->n, all = linear_ + n;
         kernels_of(i, u_ + linear_);
         kernels_of(j, w_ + linear_);
-        for (size_t f = 0; f < p_.dim; ++f) w_[f] = feature(i, f) - feature(j, f);
-        w_[p_.dim] = Real(0);
+        for (size_t f = 0; f + 1 < linear_; ++f) w_[f] = feature(i, f) - feature(j, f);
+        w_[linear_ - 1] = Real(0);
         const double apart = 2.0 - 2.0 * double(u_[linear_ + j]);
         for (size_t s = linear_; s < all; ++s) w_[s] = u_[s] - w_[s];
         const double before = p_.linear_scale * double(dot(w_, w_, linear_)) + p_.rbf_scale * apart;

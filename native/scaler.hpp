@@ -1,20 +1,48 @@
 // Running mean and variance of every feature (Welford), and rows scaled by them.
 #pragma once
 
+#include <limits>
+
 #include "numerics.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
-// All its numbers lie in a block of Scaler::reals(dim) doubles.
+// What is kept of the deviations from the mean: in double precision the sum of their squares. In single
+// precision, whose sums stop growing after some ten million rows, the standard deviation.
+template <class Real>
+struct Spread;
+
+template <>
+struct Spread<double> {
+    static double sum(double kept, double) { return kept; }
+    static double kept(double sum, double) { return sum; }
+};
+
+template <>
+struct Spread<float> {
+    static double sum(float kept, double count) { return double(kept) * double(kept) * count; }
+    static float kept(double sum, double count) {
+        constexpr double most = std::numeric_limits<float>::max();
+        const double deviation = count > 0.0 ? std::sqrt(sum / count) : 0.0;
+        return static_cast<float>(deviation < most ? deviation : most);
+    }
+};
+
+// Means are in double precision, for they may be large beside deviations; the rest is as Real says. A count in
+// single precision ends at 2^24: from then on the statistics are those of about as many last rows.
+template <class Real>
 class Scaler {
 public:
-    static size_t reals(size_t dim) { return 3 * dim; }
+    // All its numbers lie in a block of so many bytes, aligned to 8.
+    static size_t bytes(size_t dim) { return dim * (sizeof(double) + 2 * sizeof(Real)); }
 
     // divisor 0: sqrt(dim), so that the squared distance of two rows does not grow with the number of features.
-    Scaler(size_t dim, double* block, double divisor = 0.0)
-        : dim_(dim), shrink_(1.0 / (divisor > 0.0 ? divisor : std::sqrt(double(dim)))), block_(block) {
-        for (size_t i = 0; i < reals(dim); ++i) block_[i] = 0.0;
+    Scaler(size_t dim, void* block, double divisor = 0.0)
+        : dim_(dim), shrink_(1.0 / (divisor > 0.0 ? divisor : std::sqrt(double(dim)))),
+          means_(static_cast<double*>(block)), spreads_(reinterpret_cast<Real*>(means_ + dim)),
+          counts_(spreads_ + dim) {
+        std::memset(block, 0, bytes(dim));
     }
 
     // Scales a row by the statistics with that row included, clipped to five
@@ -26,32 +54,47 @@ public:
     // deviations away: a sensor's glitch must not stretch them for good. Where the scale has truly changed,
     // rows like it grow the deviation until it fits: by a factor each, the smaller the more rows there were.
     void scale(const double* x, double* out, bool keep) {
-        double* means = block_;
-        double* spreads = block_ + dim_;
-        double* counts = block_ + 2 * dim_;
         for (size_t j = 0; j < dim_; ++j) {
             if (x[j] != x[j]) {
                 out[j] = 0.0;
                 continue;
             }
-            const double count = counts[j] + 1.0;
-            double held = x[j], ahead = held - means[j];
-            if (counts[j] >= few && spreads[j] > 0.0 && ahead * ahead * counts[j] > far * far * spreads[j]) {
-                ahead = std::copysign(far * std::sqrt(spreads[j] / counts[j]), ahead);
-                held = means[j] + ahead;
+            const double before = double(counts_[j]), count = before + 1.0;
+            const double apart = Spread<Real>::sum(spreads_[j], before);
+            double held = x[j], ahead = held - means_[j];
+            if (before >= few && apart > 0.0 && ahead * ahead * before > far * far * apart) {
+                ahead = std::copysign(far * std::sqrt(apart / before), ahead);
+                held = means_[j] + ahead;
             }
-            const double mean = means[j] + ahead / count;
-            const double spread = spreads[j] + ahead * (held - mean);
+            const double mean = means_[j] + ahead / count;
+            const double spread = apart + ahead * (held - mean);
             const double sd = std::sqrt(spread / count);
             double z = sd > 0.0 ? (x[j] - mean) / sd : 0.0;
             z = z < 5.0 ? z : 5.0;
             z = z > -5.0 ? z : -5.0;
             out[j] = z * shrink_;
             if (keep) {
-                means[j] = mean;
-                spreads[j] = spread;
-                counts[j] = count;
+                means_[j] = mean;
+                spreads_[j] = Spread<Real>::kept(spread, count);
+                counts_[j] = static_cast<Real>(count);
             }
+        }
+    }
+
+    // Means, sums of squared deviations and counts, 3 dim numbers; to the bit, whatever is kept.
+    void state(double* out) const {
+        for (size_t j = 0; j < dim_; ++j) {
+            out[j] = means_[j];
+            out[dim_ + j] = Spread<Real>::sum(spreads_[j], double(counts_[j]));
+            out[2 * dim_ + j] = double(counts_[j]);
+        }
+    }
+
+    void set_state(const double* in) {
+        for (size_t j = 0; j < dim_; ++j) {
+            means_[j] = in[j];
+            spreads_[j] = Spread<Real>::kept(in[dim_ + j], in[2 * dim_ + j]);
+            counts_[j] = static_cast<Real>(in[2 * dim_ + j]);
         }
     }
 
@@ -60,7 +103,8 @@ private:
 
     size_t dim_;
     double shrink_;
-    double* block_;  // means, sums of squared deviations, counts
+    double* means_;
+    Real *spreads_, *counts_;
 };
 
 }  // namespace SF2EL_VARIANT

@@ -370,7 +370,8 @@ def test_a_file_that_asks_for_all_memory_is_refused():
     ("name", "array", "place", "value", "told"),
     [
         ("bank", "current.scaler", 0, 1e300, "beyond what a row may hold"),
-        ("bank", "current.scaler", -1, 1e20, "spread is none"),
+        ("bank", "current.scaler.spread", 0, -1.0, "spread is none"),
+        ("bank", "current.scaler.spread", -1, 1e20, "spread is none"),
         ("bank", "weights", 0, -1.0, "weights are none"),
         ("bank", "weights", 0, 0.9, "weights are none"),
         ("bank, overlap", "overlap.joint", 1, 1e30, "of no rows"),

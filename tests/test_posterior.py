@@ -42,7 +42,7 @@ def sigmoid(z):
 def full_process(s, X, y, weights):
     """Scores and risks by a Gaussian process over every row of the table: means and covariance of f there."""
     apart = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    linear = X @ X.T + s.bias
+    linear = (X @ X.T if s.slopes else 0.0) + s.bias
     covariance = s.linear_scale * linear + (s.rbf_scale * np.exp(-s.gamma * apart) if s.size else 0.0)
     prior = covariance.copy()
     means = np.zeros((s.outputs, len(X)))
@@ -80,7 +80,10 @@ def full_process(s, X, y, weights):
     return scores, risks
 
 
-@pytest.mark.parametrize("extra", [{}, {"size": 0}, {"linear_scale": 2.0, "rbf_scale": 7.0, "forget": 0.05}])
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"size": 0}, {"slopes": False}, {"linear_scale": 2.0, "rbf_scale": 7.0, "forget": 0.05}],
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_with_room_for_every_row_it_is_the_full_gaussian_process(be, task, extra):
     s = settings(task, **({"size": 60, "novelty": 0.0} | extra))
@@ -281,8 +284,45 @@ def test_bad_weights_and_late_labels_are_refused(be):
 @pytest.mark.parametrize(("dim", "size"), [(1, 0), (3, 1), (10, 40), (7, 5)])
 def test_the_bytes_are_those_told(be, dim, size, precision):
     for outputs, task in ((1, "binary"), (4, "classes")):
-        s = PosteriorSettings(size=size, outputs=outputs, task=task)
-        assert be.Posterior(s, dim, precision).nbytes == posterior_bytes(dim, size, outputs, precision)
+        for slopes in (True, False):
+            s = PosteriorSettings(size=size, outputs=outputs, task=task, slopes=slopes)
+            told = posterior_bytes(dim, size, outputs, precision, slopes=slopes)
+            assert be.Posterior(s, dim, precision).nbytes == told
+
+
+# -- without slopes
+
+
+@needs_native
+@pytest.mark.parametrize("precision", [*PRECISIONS, "float16"])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("dim", "size"), [(1, 4), (3, 8), (40, 5)])
+def test_without_slopes_both_backends_do_the_same(task, precision, dim, size):
+    """Also with more features than coordinates; rows tie, join and leave."""
+    X, y = stream(task, 250, dim=max(dim, 2), labelled=0.6)
+    X = np.ascontiguousarray(X[:, :dim])
+    known = {"size": size, "slopes": False, "centred": 0.9, "tie_noise": 1.0, "keep_inverse": False}
+    ours, theirs = (
+        backend(name).Posterior(settings(task, **known), dim, precision) for name in ("native", "numpy")
+    )
+    tolerance = {"float64": 1e-9, "float32": 2e-3, "float16": 0.05}[precision]
+    for got, wanted in zip(ours.run(X, y), theirs.run(X, y), strict=True):
+        np.testing.assert_allclose(np.nan_to_num(got), np.nan_to_num(wanted), atol=tolerance)
+    state = ours.state()
+    assert state["coefficients"].shape == (OUTPUTS[task], 1 + ours.size) and ours.removed > 0
+    twin = backend("native").Posterior(settings(task, **known), dim, precision)
+    twin.set_state(state)
+    assert same(twin.state(), state)
+
+
+def test_without_slopes_far_rows_are_all_the_same(be):
+    """The function is the constant where no kept row is near; a linear part would go on rising."""
+    expert = be.Posterior(settings("regression_squared", slopes=False), 1)
+    for value in np.linspace(-1.0, 1.0, 40):
+        expert.learn(np.array([value]), value)
+    near, far, farther = (float(expert.predict(np.array([at]))[0]) for at in (1.0, 30.0, 60.0))
+    assert near > 0.5 and far == farther
+    assert abs(far) < 0.3
 
 
 # -- without the inverse of the Gram matrix

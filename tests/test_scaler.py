@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sf2el import Scaler
+from sf2el._core import backend
 
 ROWS = st.tuples(st.integers(1, 25), st.integers(1, 6)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e3, 1e3).map(lambda value: round(value, 3)))
@@ -70,6 +71,54 @@ def test_a_constant_feature_is_zero(be, value):
 
 def test_the_first_row_is_zero(be):
     assert not be.Scaler(3).scale_many(np.array([[1.0, -2.0, 1e50]]), True).any()
+
+
+# -- in single precision
+
+
+@given(X=ROWS)
+def test_single_precision_scales_alike_in_both_backends_and_to_rounding_as_double(be, X):
+    double, single = be.Scaler(X.shape[1]), be.Scaler(X.shape[1], None, "float32")
+    rows = single.scale_many(X, True)
+    np.testing.assert_allclose(rows, double.scale_many(X, True), rtol=0, atol=2e-5)
+    numpy = backend("numpy").Scaler(X.shape[1], None, "float32")
+    np.testing.assert_allclose(rows, numpy.scale_many(X, True), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(single.state()[: X.shape[1]], numpy.state()[: X.shape[1]])
+
+
+@given(X=ROWS)
+def test_a_state_carries_single_precision_on_to_the_bit(be, X):
+    first, second = (be.Scaler(X.shape[1], None, "float32") for _ in range(2))
+    first.scale_many(X, True)
+    second.set_state(first.state())
+    np.testing.assert_array_equal(first.state(), second.state())
+    np.testing.assert_array_equal(first.scale_many(X, True), second.scale_many(X, True))
+
+
+def test_in_single_precision_an_offset_of_a_million_deviations_is_no_trouble(be):
+    x = np.random.default_rng(2).normal(size=200)
+    plain = be.Scaler(1, None, "float32").scale_many(x[:, None], True)
+    offset = be.Scaler(1, None, "float32").scale_many(x[:, None] + 1e6, True)
+    np.testing.assert_allclose(offset, plain, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e39, 1e-100])
+def test_in_single_precision_values_of_any_size_stay_finite(be, scale):
+    scaler = be.Scaler(1, None, "float32")
+    scaled = scaler.scale_many(scale * np.random.default_rng(0).normal(size=(50, 1)).clip(-1, 1), True)
+    assert np.all(np.isfinite(scaled)) and np.all(np.isfinite(scaler.state()))
+
+
+def test_after_very_many_rows_single_precision_goes_on_with_the_last_ones(be):
+    """The count has ended: neither the mean nor the deviation runs away, and both still move."""
+    rng, scaler = np.random.default_rng(5), be.Scaler(1, None, "float32")
+    most = 2.0**24
+    scaler.set_state(np.array([3.0, 4.0 * most, most]))
+    scaler.scale_many(rng.normal(3.0, 2.0, size=(3000, 1)), True)
+    mean, spread, count = scaler.state()
+    assert count == most and abs(mean - 3.0) < 1e-3 and abs(spread / count - 4.0) < 1e-3
+    scaler.scale_many(np.full((3000, 1), 20.0), True)
+    assert scaler.state()[0] > mean + 1e-3 and scaler.state()[1] > spread
 
 
 def test_a_row_that_is_not_kept_leaves_the_state(be):

@@ -67,9 +67,14 @@ def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precisi
     return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
 
 
-def scaler_bytes(dim: int) -> int:
-    """Return the bytes of the running statistics of each feature of a space."""
-    return 8 * 3 * dim
+def scaler_bytes(dim: int, precision: str = "float64") -> int:
+    """Return the bytes of the running statistics of each feature of a space; means are always of 8 bytes.
+
+    >>> scaler_bytes(10), scaler_bytes(10, "float32")
+    (240, 160)
+    """
+    real = 8 if precision == "float64" else 4
+    return (8 + 2 * real) * dim
 
 
 def newcomer_room(budget: int) -> int:

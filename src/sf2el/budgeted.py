@@ -127,7 +127,9 @@ class BudgetedModel:
         """Refuse very many features whose names and scaling alone do not fit, before anything is made."""
         if self._budget is None or len(names) < VERY_MANY:
             return
-        least = names_bytes(names) + (scaler_bytes(len(names)) if self._recipe.scaled else 0)
+        least = names_bytes(names) + (
+            scaler_bytes(len(names), self._recipe.scaling) if self._recipe.scaled else 0
+        )
         if least > self._budget:
             raise ValueError(
                 f"This row has {len(names)} features, whose names and scaling alone take {least} bytes and "

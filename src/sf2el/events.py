@@ -42,6 +42,7 @@ TEXTS = (
     "the budget has no room for how {0:.0f} features vary together",
     "swap to {0:.0f} features, old ones among them; the experts of the {1:.0f} before go on beside",
     "the budget has no room for {0:.0f} new features beside the {1:.0f} current ones: they are not used",
+    "labels have spoken against the vanished space: its experts and its map make room for others",
 )
 (
     FIRST_SPACE,
@@ -72,6 +73,7 @@ TEXTS = (
     UNRELATED,
     GROWN,
     PASSED_OVER,
+    OUTDONE,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 

@@ -67,6 +67,15 @@ class PosteriorSeat:
         self.core.set_matrix(np.ascontiguousarray(matrix))
 
     @property
+    def _linear(self) -> int:
+        return self.settings.linear_of(self.dim)
+
+    @property
+    def labels(self) -> int:
+        """Labels that it has learned from."""
+        return int(self.posterior.labels)
+
+    @property
     def kernel(self) -> bool:
         """Whether it has radial functions."""
         return self.settings.gamma > 0.0
@@ -76,8 +85,9 @@ class PosteriorSeat:
         size = size if self.kernel else 0
         turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
         kept = form is Form.FULL
+        s = self.settings
         return turn + posterior_bytes(
-            self.dim, size, self.settings.outputs, self._precision_of(form), keep_inverse=kept
+            self.dim, size, s.outputs, self._precision_of(form), keep_inverse=kept, slopes=s.slopes
         )
 
     def _precision_of(self, form: Form) -> str:
@@ -97,7 +107,7 @@ class PosteriorSeat:
         if (settings, precision) == (self.settings, self.precision):
             return 0.0
         state = self.posterior.state()
-        moved = _shrink(state, self.dim + 1, size)
+        moved = _shrink(state, self._linear, size)
         self.settings, self.precision = one_of(settings), precision
         self._adopt(state)
         return moved
@@ -108,10 +118,11 @@ class PosteriorSeat:
         state.pop("innovations", None)
         rows = np.asarray(state["rows"], dtype=np.float64)
         state["rows"] = np.hstack([rows, np.zeros((len(rows), more))])
-        # The features come before the constant and the radial functions.
-        state["coefficients"] = np.insert(state["coefficients"], [old] * more, 0.0, axis=1)
-        covariance = np.insert(state["covariance"], [old] * more, 0.0, axis=1)
-        state["covariance"] = np.insert(covariance, [old] * more, 0.0, axis=0)
+        if self.settings.slopes:
+            # The features come before the constant and the radial functions.
+            state["coefficients"] = np.insert(state["coefficients"], [old] * more, 0.0, axis=1)
+            covariance = np.insert(state["covariance"], [old] * more, 0.0, axis=1)
+            state["covariance"] = np.insert(covariance, [old] * more, 0.0, axis=0)
         turn = np.eye(dim)
         if self.limit > 0.0:
             turn[:old, :old] = self.core.matrix
@@ -120,10 +131,25 @@ class PosteriorSeat:
         if self.limit > 0.0:
             self.turn(turn)
 
+    def drop_slopes(self) -> None:
+        """Go on with the constant and the radial functions alone."""
+        state = self.posterior.state()
+        state.pop("innovations", None)
+        state["coefficients"] = state["coefficients"][:, self.dim :]
+        state["covariance"] = state["covariance"][self.dim :, self.dim :]
+        self.settings = one_of(replace(self.settings, slopes=False))
+        self._adopt(state)
+
+    @property
+    def constant(self) -> list[float]:
+        """The margin of each output that is the same for all rows."""
+        coefficients = np.asarray(self.posterior.state()["coefficients"], dtype=np.float64)
+        return [float(value) for value in coefficients[:, self._linear - 1] * sqrt(self.settings.bias)]
+
     def start_from(self, log_odds: list[float]) -> None:
         """Begin with this margin for each output, whatever the row."""
         state = self.posterior.state()
-        state["coefficients"][:, self.dim] = np.array(log_odds) / sqrt(self.settings.bias)
+        state["coefficients"][:, self._linear - 1] = np.array(log_odds) / sqrt(self.settings.bias)
         self._adopt(state)
 
     def grown(self, outputs: int) -> None:
@@ -133,7 +159,7 @@ class PosteriorSeat:
         if len(known) == 1:
             known = np.vstack([known, -known])
         fresh = np.zeros((outputs - len(known), known.shape[1]))
-        fresh[:, self.dim] = NEW_CLASS_MARGIN / sqrt(self.settings.bias)
+        fresh[:, self._linear - 1] = NEW_CLASS_MARGIN / sqrt(self.settings.bias)
         state["coefficients"] = np.vstack([known, fresh])
         self.settings = one_of(replace(self.settings, task="classes", outputs=outputs))
         self._adopt(state)
@@ -224,6 +250,11 @@ class LogisticSeat:
     def _new(self) -> Any:
         return _core.backend(self.backend).OnlineLogistic(self.settings, self.dim)
 
+    @property
+    def labels(self) -> int:
+        """Labels that it has learned from."""
+        return int(self._state()[1][0])
+
     def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it keeps, whatever the size of others."""
         return logistic_bytes(self.dim, self.settings.outputs)
@@ -236,6 +267,11 @@ class LogisticSeat:
     def refit(self, size: int, form: Form) -> float:
         """Do nothing: it has no size."""
         return 0.0
+
+    @property
+    def constant(self) -> list[float]:
+        """The margin of each output that is the same for all rows."""
+        return [float(value) for value in self._state()[0][:, self.dim]]
 
     def start_from(self, log_odds: list[float]) -> None:
         """Begin with this margin for each output, whatever the row."""

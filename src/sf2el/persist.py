@@ -18,7 +18,7 @@ from sf2el.budget import MODEL_BYTES, newcomer_room
 from sf2el.events import MOST_KEPT, Happened
 from sf2el.formats import FORMAT, brought_up
 from sf2el.paper import PaperRecipe
-from sf2el.persist_checks import MOST_ROWS, check_features, whole
+from sf2el.persist_checks import check_features, whole
 from sf2el.persist_parts import Reader, Writer
 from sf2el.persist_recipe import recipe_in, recipe_out
 from sf2el.persist_seats import check_seats
@@ -241,7 +241,7 @@ def _stage_in(content: dict[str, Any], reader: Reader, recipe: Recipe, outputs: 
 def _space_out(key: str, space: Space, writer: Writer) -> dict[str, Any]:
     writer.names(f"{key}.names", space.names)
     if space.scaler is not None:
-        writer.tensors[f"{key}.scaler"] = np.asarray(space.scaler.state())
+        writer.scaler(f"{key}.scaler", space)
     if space.moments is not None:
         writer.moments(f"{key}.moments", space.moments, space.dim, space.precision)
     return {
@@ -258,13 +258,16 @@ def _space_in(key: str, content: dict[str, Any], reader: Reader, recipe: Recipe,
     if not 1 <= born <= dim <= 1 << 20 or len(set(names)) != len(names) or len(names) not in (0, dim):
         raise ValueError("its features are not named")
     reader.check_size(64 * dim)
-    space = recipe.new_space(names, dim=dim, born=born, related=f"{key}.moments" in reader.tensors)
+    single = f"{key}.scaler.spread" in reader.tensors
+    space = recipe.new_space(
+        names,
+        dim=dim,
+        born=born,
+        related=f"{key}.moments" in reader.tensors,
+        scaling="float32" if single else "float64",
+    )
     if space.scaler is not None:
-        state = reader.array(f"{key}.scaler", (3 * dim,))
-        if np.any(state[dim:] < 0.0) or np.any(state[2 * dim :] > MOST_ROWS):
-            raise ValueError("a feature's spread is none")
-        check_features(state[:dim])
-        space.scaler.set_state(state)
+        space.scaler.set_state(reader.scaler(f"{key}.scaler", space))
     if space.moments is not None:
         space.moments.set_state(reader.moments(f"{key}.moments", dim, space.precision))
     seats = [

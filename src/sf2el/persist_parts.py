@@ -36,6 +36,16 @@ class Writer:
         """Write names as text, one after the other, each ended by a zero byte."""
         self.tensors[key] = np.frombuffer(b"".join(map(_name_out, names)), np.uint8)
 
+    def scaler(self, key: str, space: Space) -> None:
+        """Write what features are scaled by; in single precision means, and apart deviations and counts."""
+        state = np.asarray(space.scaler.state())
+        self.tensors[key] = state
+        if space.scaling == "float32":
+            mean, spread, count = state.reshape(3, space.dim)
+            self.tensors[key] = mean.copy()
+            deviation = np.sqrt(spread / np.maximum(count, 1.0))
+            self.tensors[f"{key}.spread"] = np.concatenate([deviation, count]).astype(np.float32)
+
     def moments(self, key: str, moments: Any, dim: int, precision: str) -> None:
         """Write a running mean and covariance."""
         state = np.asarray(moments.state())
@@ -91,6 +101,20 @@ class Reader:
         """Refuse what would take far more memory than the file has."""
         if size > self.most:
             raise ValueError("it asks for far more memory than it holds")
+
+    def scaler(self, key: str, space: Space) -> Floats:
+        """Read what features are scaled by."""
+        dim = space.dim
+        if space.scaling == "float32":
+            spread = self.array(f"{key}.spread", (2 * dim,), np.float32).astype(np.float64)
+            deviation, count = spread.reshape(2, dim)
+            state = np.concatenate([self.array(key, (dim,)), deviation * np.abs(deviation) * count, count])
+        else:
+            state = self.array(key, (3 * dim,))
+        if np.any(state[dim:] < 0.0) or np.any(state[2 * dim :] > MOST_ROWS):
+            raise ValueError("a feature's spread is none")
+        check_features(state[:dim])
+        return state
 
     def map(self, key: str, content: Content, recipe: Recipe, new: Space, old: Space) -> Any:
         """Read a map between two spaces."""

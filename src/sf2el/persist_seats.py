@@ -151,7 +151,7 @@ def _posterior_in(
 
 
 def _numbers_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content:
-    dim, outputs, every = seat.dim, seat.settings.outputs, seat.dim + 1 + n
+    dim, outputs, every = seat.dim, seat.settings.outputs, seat.settings.linear_of(seat.dim) + n
     kept_inverse = n * (n + 1) // 2 if seat.settings.keep_inverse else 0
     sizes = [n * dim, outputs * every, every * (every + 1) // 2, kept_inverse]
     numbers = reader.array(key, (sum(sizes),), seat.precision).astype(np.float64)
@@ -165,7 +165,7 @@ def _numbers_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Conten
 
 
 def _halves_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content:
-    dim, outputs, every = seat.dim, seat.settings.outputs, seat.dim + 1 + n
+    dim, outputs, every = seat.dim, seat.settings.outputs, seat.settings.linear_of(seat.dim) + n
     kept = reader.array(key, (n * dim + every * (every + 1) // 2,), np.float16).astype(np.float64)
     rows = kept[: n * dim].reshape(n, dim)
     mean = reader.array(f"{key}.mean", (outputs * every,), np.float32).astype(np.float64)

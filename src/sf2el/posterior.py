@@ -68,6 +68,9 @@ class PosteriorSettings:
     keep_inverse
         Whether the inverse of the kept rows' Gram matrix is kept. Without it an expert takes up to 45 % fewer
         bytes, and every labelled round computes it anew.
+    slopes
+        Whether features have coefficients of their own. Without, psi is the constant and the radial
+        functions, and an expert of many features takes a fraction of the bytes.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class PosteriorSettings:
     tie_power: int = 6
     most_ties: int = 500
     keep_inverse: bool = True
+    slopes: bool = True
 
     def __post_init__(self) -> None:
         check_whole("size", self.size, 0, MOST_SIZE)
@@ -106,7 +110,12 @@ class PosteriorSettings:
         check_whole("tie_power", self.tie_power, 0, 100)
         check_whole("most_ties", self.most_ties, 0, 1 << 30)
         check_flag("keep_inverse", self.keep_inverse)
+        check_flag("slopes", self.slopes)
         _check_task(self.task, self.outputs)
+
+    def linear_of(self, dim: int) -> int:
+        """Return the coordinates before those of the radial functions, on so many features."""
+        return _linear(dim, self.slopes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +151,13 @@ class LogisticSettings:
 
 
 def posterior_bytes(
-    dim: int, size: int, outputs: int = 1, precision: str = "float64", *, keep_inverse: bool = True
+    dim: int,
+    size: int,
+    outputs: int = 1,
+    precision: str = "float64",
+    *,
+    keep_inverse: bool = True,
+    slopes: bool = True,
 ) -> int:
     """Return the bytes a posterior keeps, working scratch apart: exactly what the compiled core allocates.
 
@@ -154,14 +169,17 @@ def posterior_bytes(
     7416
     >>> posterior_bytes(10, 40, precision="float16")
     3712
+    >>> posterior_bytes(10, 40, precision="float16", slopes=False)
+    2744
     """
+    linear = _linear(dim, slopes)
     if precision == "float16":
-        coordinates = dim + 1 + size
+        coordinates = linear + size
         reals, halves = outputs * coordinates, size * dim + _triangle(coordinates)
         return POSTERIOR_COUNTER_BYTES + (4 * reals + 2 * halves + 7) // 8 * 8
     real = 8 if precision == "float64" else 4
     slots = size + 1 if size else 0
-    coordinates = dim + 1 + slots
+    coordinates = linear + slots
     reals = slots * dim + outputs * coordinates + _triangle(coordinates)
     reals += _triangle(slots) if keep_inverse else 0
     return POSTERIOR_COUNTER_BYTES + (real * reals + 7) // 8 * 8
@@ -192,6 +210,10 @@ def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64", rank: i
     real = {"float64": 8, "float32": 4, "bfloat16": 2}[precision]
     numbers = rank * (new_dim + old_dim) if rank else new_dim * old_dim
     return 8 * (new_dim + old_dim) + (real * numbers + 7) // 8 * 8
+
+
+def _linear(dim: int, slopes: bool) -> int:
+    return (dim if slopes else 0) + 1
 
 
 def _triangle(n: int) -> int:

@@ -35,10 +35,21 @@ class Recipe(ABC):
     def __post_init__(self) -> None:
         plain_numbers(self)
 
+    @property
+    def scaling(self) -> str:
+        """The precision of what is kept to scale features by."""
+        return "float64"
+
     def new_space(
-        self, names: Names, *, dim: int | None = None, born: int | None = None, related: bool | None = None
+        self,
+        names: Names,
+        *,
+        dim: int | None = None,
+        born: int | None = None,
+        related: bool | None = None,
+        scaling: str | None = None,
     ) -> Space:
-        """Return a space without experts."""
+        """Return a space without experts; what is not said is as the recipe has it."""
         return Space(
             names,
             scaled=self.scaled,
@@ -47,6 +58,7 @@ class Recipe(ABC):
             dim=dim,
             born=born,
             precision=self.precision,
+            scaling=scaling or self.scaling,
         )
 
     @abstractmethod

@@ -56,14 +56,15 @@ class Space:
         dim: int | None = None,
         born: int | None = None,
         precision: str = "float64",
+        scaling: str = "float64",
         task: str = "",
     ) -> None:
         self.names = names
         self.dim = len(names) if dim is None else dim
         self.born = self.dim if born is None else born
-        self.backend, self.precision, self.task = backend, precision, task
+        self.backend, self.precision, self.scaling, self.task = backend, precision, scaling, task
         self._core = _core.backend(backend)
-        self.scaler: Any = self._core.Scaler(self.dim, self.divisor) if scaled else None
+        self.scaler: Any = self._core.Scaler(self.dim, self.divisor, scaling) if scaled else None
         self.moments: Any = self._core.Moments(self.dim, precision) if related else None
         self.seats: list[Seat] = []
         self.bank: Any = None
@@ -152,7 +153,7 @@ class Space:
         self.dim = len(self.names)
         if self.scaler is not None:
             state = np.asarray(self.scaler.state()).reshape(3, before)
-            self.scaler = self._core.Scaler(self.dim, self.divisor)
+            self.scaler = self._core.Scaler(self.dim, self.divisor, self.scaling)
             self.scaler.set_state(np.hstack([state, np.zeros((3, len(names)))]).ravel())
         if self.moments is not None:
             count, mean, lower = self.unpacked_moments(before)
@@ -183,6 +184,7 @@ class Space:
             dim=self.dim,
             born=self.born,
             precision=self.precision,
+            scaling=self.scaling,
             task=self.task,
         )
         if self.scaler is not None:
@@ -207,7 +209,7 @@ class Space:
     @property
     def scaler_nbytes(self) -> int:
         """Bytes of the running statistics of each feature."""
-        return 0 if self.scaler is None else scaler_bytes(self.dim)
+        return 0 if self.scaler is None else scaler_bytes(self.dim, self.scaling)
 
     @property
     def moments_nbytes(self) -> int:

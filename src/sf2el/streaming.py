@@ -175,10 +175,11 @@ class StreamModel(KeptModel):
             self._record_roomy(self._unfolded())
 
     def _fit_anew(self) -> None:
-        assert self._stage is not None
+        assert self._stage is not None and self._tracker is not None
         gone = self._stage.refit()
         if gone:
             self._record_roomy(gone + self._fitted(self._stage, growing=True) + self._house_rows())
+            follow(self._tracker, self._stage)
         self._refit_at = self._stage.refit_at(self._rows_seen)
 
     @too_much_refused()
@@ -280,7 +281,10 @@ class StreamModel(KeptModel):
             case Kind.SURE:  # nothing but the certainty is new
                 return [Happened(kind, *numbers, change.ago)]
         told = [*told, *self._fitted(stage)]
-        if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE):
+        if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE) or kind in (
+            events.SWAP_NO_OVERLAP,
+            events.SWAP_NO_ROOM,
+        ):
             back = self._recipe.replenished(stage)
             told += [*back, *self._fitted(stage)] if back else []
         if change.kind in (Kind.OPEN, Kind.RETURN) and stage.upcoming is not None:

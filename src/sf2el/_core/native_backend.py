@@ -105,6 +105,7 @@ def Posterior(settings: PosteriorSettings, dim: int, precision: str = "float64")
         tie_power=s.tie_power,
         most_ties=s.most_ties,
         keep_inverse=s.keep_inverse,
+        slopes=s.slopes,
         precision=precision,
         variant=_variant(),
     )

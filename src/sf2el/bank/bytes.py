@@ -105,7 +105,7 @@ class BankBudget(Recipe):
 
     def check_least(self, budget: int, labels: int) -> None:
         """Raise ValueError if a budget cannot hold the smallest model: a feature, an expert, its labels."""
-        space = Space(("a",), scaled=True, related=False, backend=self.backend)
+        space = Space(("a",), scaled=True, related=False, backend=self.backend, scaling=self.scaling)
         least_seat = self.new_seat(SPARE, space, 1)
         needed = MODEL_BYTES + labels + fixed_share_bytes(1) + 16
         needed += space.fixed_nbytes + least_seat.nbytes

@@ -13,6 +13,7 @@ from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
 from sf2el.bank.weights import normalised
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
+from sf2el.maps import statistics_bytes
 from sf2el.posterior import affine_bytes, fixed_share_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from sf2el.bank.bytes import BankBudget
     from sf2el.stage import Stage
 
+
+MANY_FEATURES = 12
+"""Features from which radial experts do without slopes where bytes are short."""
 
 WIDEST_FACTORED = 128
 """Features up to which linear experts give up their covariance for a map in factors."""
@@ -38,7 +42,7 @@ def give_way(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 
 def has_spare(stage: Stage) -> bool:
     """Whether there is something that a model with few radial functions can do without."""
-    extras = any(_paper(space) or _white(space) for space in stage.spaces())
+    extras = any(_paper(space) or _white(space) or _sloped(space) for space in stage.spaces())
     return _vanishing_with_two_widths(stage) is not None or extras or any(psi.thinner for psi in _maps(stage))
 
 
@@ -55,6 +59,13 @@ def _white(space: Space) -> list[Any]:
     kernels = kernels_of(space)
     white = [seat for seat in kernels if seat.name.startswith(WHITE)]
     return white if len(white) < len(kernels) else []
+
+
+def _sloped(space: Space) -> list[Any]:
+    """Return the radial experts of many features that might do without slopes: they have learned none yet."""
+    if space.dim < MANY_FEATURES:
+        return []
+    return [seat for seat in kernels_of(space) if seat.settings.slopes and not seat.labels]
 
 
 def _maps(stage: Stage) -> list[Any]:
@@ -78,6 +89,19 @@ def _undecided_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None
     """Of the vanishing space: both are only worth their bytes where there are many."""
     space = _vanishing_with_two_widths(stage)
     return None if space is None else _drop(recipe, stage, space, recipe.kernels_by_weight(stage, space)[1:])
+
+
+def _slopes(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of radial experts on many features: the linear expert has them too, and they take most of the bytes."""
+    for space in stage.spaces():
+        sloped = _sloped(space)
+        if sloped:
+            for seat in sloped:
+                seat.drop_slopes()
+            space.seat(space.seats)
+            stage.arrange()
+            return []
+    return None
 
 
 def _extra_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -118,7 +142,7 @@ def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 
     def worth(seat: Any) -> tuple[bool, float]:
         # One that has learned is not let go for one that has not.
-        return seat.posterior.labels > 0, weight[seat.name]
+        return seat.labels > 0, weight[seat.name]
 
     return _drop(recipe, stage, stage.current, [min(kernels, key=worth)])
 
@@ -133,6 +157,11 @@ def _opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if space is None or space is stage.past or not space.seats:
         return None
     return _drop(recipe, stage, space, kernels_of(space) or list(space.seats))
+
+
+def _unmapped_past(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """Of use only if its features return."""
+    return None if stage.recovers or stage.past is stage.upcoming else _past(recipe, stage, room)
 
 
 def _new_kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -178,13 +207,18 @@ def _covariances(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return None
 
 
+def drop_past(recipe: BankBudget, stage: Stage) -> None:
+    """Let the vanished space go; where it has come back, it stays as the opened one."""
+    own = stage.weights.weights[-len(stage.current.seats) :]
+    stage.past = stage.psi = None
+    stage.weights = recipe.weights_from(stage, normalised(own))
+    stage.arrange()
+
+
 def _past(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     if stage.past is None:
         return None
-    own = stage.weights.weights[-len(stage.current.seats) :]
-    stage.past = stage.psi = None  # where it has come back, it stays as the opened space
-    stage.weights = recipe.weights_from(stage, normalised(own))
-    stage.arrange()
+    drop_past(recipe, stage)
     return [Happened(events.DROPPED_RECOVERED)]
 
 
@@ -195,23 +229,36 @@ def _coming_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return [Happened(events.DROPPED_MAP)]
 
 
+def _hopeless_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """A map that has no room whatever else goes: then nothing else has to."""
+    return (
+        None if stage.overlap is None or _fits_map(recipe, stage, room) else _coming_map(recipe, stage, room)
+    )
+
+
 def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """Of the vanishing space's linear expert, then of the new space's, where the map then has room."""
+    if not _fits_map(recipe, stage, room):
+        return None
+    vanishing = stage.past if stage.recovers else stage.current
+    heavy = [space for space in (vanishing, stage.current) if space is not None and _heavy(space)]
+    return _lighten(recipe, stage, heavy[0]) if heavy else None
+
+
+def _fits_map(recipe: BankBudget, stage: Stage, room: int) -> bool:
+    """Whether a map has room beside the lightest experts, while it is learned and after."""
     psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
     if psi is None or vanishing is None:
-        return None
+        return False
     coming = stage.upcoming if psi is stage.overlap else stage.current
     assert coming is not None
     light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
-    fixed = stage.fixed_nbytes()
+    rest = stage.fixed_nbytes() - int(psi.nbytes) - sum(space.moments_nbytes for space in stage.spaces())
+    thinnest = min(int(psi.nbytes), statistics_bytes(psi.new_dim + psi.old_dim, recipe.precision, thin=True))
     # Of very many features a few factors recover too little to be worth a covariance.
     factored = vanishing.dim <= WIDEST_FACTORED
-    least = psi.least_nbytes if factored else 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
-    solved = fixed - int(psi.nbytes) + int(least)
-    if max(fixed + light, solved + light + new + fixed_share_bytes(2)) > room:
-        return None
-    heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
-    return _lighten(recipe, stage, heavy[0]) if heavy else None
+    solved = psi.least_nbytes if factored else 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
+    return bool(rest + light + max(thinnest, solved + new + fixed_share_bytes(2)) <= room)
 
 
 def _linear_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -252,19 +299,22 @@ def _all_opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | N
 
 WAYS = (
     _undecided_width,
+    _slopes,
     _extra_experts,
     _statistics_but_a_sketch,
+    _hopeless_map,
     _weaker_width,
     _past_before_a_third,
     _opened_experts,
+    _unmapped_past,
     _new_kernels,
     _past_covariance,
     _map_statistics,
     _map_but_factors,
-    _kernels,
-    _statistics_of_many_rows,
     _covariances,
     _covariances_for_a_map,
+    _kernels,
+    _statistics_of_many_rows,
     _past,
     _coming_map,
     _linear_covariance,

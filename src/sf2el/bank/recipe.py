@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import _core, events
-from sf2el.bank.bytes import FEW_BASIS, BankBudget
+from sf2el.bank.bytes import BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
@@ -27,6 +27,7 @@ from sf2el.bank.entries import (
     entry_of,
 )
 from sf2el.bank.giving_way import kernels_of
+from sf2el.bank.settling import may_settle, settle
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
@@ -62,14 +63,8 @@ STEADY = 2.0
 """Step of the expert without a covariance, and the most that it may be times the features: with |x|^2 near
 their number a step of 8 / |x|^2 would overshoot the steepest slope of the logistic loss."""
 
-OUTDONE = 0.2
-"""Share of the best width's weight below which another width goes where bytes are short."""
-
 UNDECIDED = 0.1
 """Share of the best width's weight from which a second one goes on with it when features change."""
-
-LEAST_LABELS = 10
-"""Labels before which no width goes for want of weight."""
 
 MANY_LABELS = 50
 """Labels after which a width that went is gone for good, unless there are bytes for all."""
@@ -114,12 +109,24 @@ class BankRecipe(BankBudget):
         """Return the settings of the first-order learner of a space."""
         return PAPER
 
+    @property
+    def scaling(self) -> str:
+        """The precision of what is kept to scale features by: that of all else."""
+        return self.precision
+
     def new_space(
-        self, names: Names, *, dim: int | None = None, born: int | None = None, related: bool | None = None
+        self,
+        names: Names,
+        *,
+        dim: int | None = None,
+        born: int | None = None,
+        related: bool | None = None,
+        scaling: str | None = None,
     ) -> Space:
         """Return a space without experts; its features' covariance is kept unless there are very many."""
         wide = (len(names) if dim is None else dim) > WIDEST_RELATED
-        return super().new_space(names, dim=dim, born=born, related=not wide if related is None else related)
+        related = not wide if related is None else related
+        return super().new_space(names, dim=dim, born=born, related=related, scaling=scaling)
 
     def risk_task(self, outputs: int) -> str:
         """Return the task by which the experts' scores are judged, so that all kinds compare."""
@@ -261,24 +268,28 @@ class BankRecipe(BankBudget):
             kinds = dict.fromkeys(self._leading(stage, stage.current))
             there = {entry_of(seat).name for seat in opened.seats}
             missing = [entry for entry in kinds if entry is not SPARE and entry.name not in there]
-            opened.seat(opened.seats + self._new_seats(stage, opened, missing, stage.index + 1))
+            odds = class_log_odds(stage.counts, stage.outputs)
+            opened.seat(opened.seats + self._new_seats(stage, opened, missing, stage.index + 1, odds))
         return told
 
     def _joined(self, stage: Stage, entries: list[Entry], weights: list[float]) -> Told:
-        """Let experts join the current space that have learned nothing yet, with these weights."""
+        """Let experts join the current space with these weights, from the constant of its linear one."""
         space = stage.current
         if not entries or space.dim > WIDEST_POSTERIOR:
             return []
         stage.weights = stage.weights.joined_by(weights)
-        space.seat(space.seats + self._new_seats(stage, space, entries, stage.index))
+        linear = next(seat for seat in space.seats if entry_of(seat) in (LINEAR, SPARE))
+        space.seat(space.seats + self._new_seats(stage, space, entries, stage.index, linear.constant))  # type: ignore[attr-defined]
         stage.arrange()
         return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
 
-    def _new_seats(self, stage: Stage, space: Space, entries: list[Entry], index: int) -> list[Any]:
+    def _new_seats(
+        self, stage: Stage, space: Space, entries: list[Entry], index: int, odds: list[float]
+    ) -> list[Any]:
         seats = [self.new_seat(entry, space, stage.outputs, index=index) for entry in entries]
         if self.task == "classes":
             for seat in seats:
-                seat.start_from(class_log_odds(stage.counts, stage.outputs))
+                seat.start_from(odds)
         return seats
 
     def keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
@@ -328,29 +339,9 @@ class BankRecipe(BankBudget):
         self._turn(stage)
 
     def refitted(self, stage: Stage) -> Told:
-        """Go by what the space has shown by now: how experts see it white, and which widths stay."""
+        """Go by what the space has shown by now: how experts see it white, and what labels speak against."""
         self._turn(stage)
-        return self._settle_widths(stage)
-
-    def _settle_widths(self, stage: Stage) -> Told:
-        """Let widths go that labels have spoken against, where the others have few radial functions."""
-        kernels = kernels_of(stage.current)
-        if not self._short_of_bytes(stage) or kernels[0].posterior.labels < LEAST_LABELS:
-            return []
-        weight = self.weights_of(stage, stage.current)
-        least = OUTDONE * max(weight[seat.name] for seat in kernels)
-        gone = [seat for seat in kernels if weight[seat.name] < least]
-        if not gone:
-            return []
-        self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
-        return [Happened(events.EXPERTS, len(stage.current.seats), 0)]
-
-    def _short_of_bytes(self, stage: Stage) -> bool:
-        """Whether the first space has several widths, and few radial functions for each."""
-        kernels = kernels_of(stage.current)
-        if len(kernels) < 2 or stage.past is not None or stage.upcoming is not None:
-            return False
-        return bool(kernels[0].settings.size < FEW_BASIS)
+        return settle(self, stage)
 
     def _turn(self, stage: Stage) -> None:
         """Turn the rows of experts that see them white by what the space has shown by now."""
@@ -362,8 +353,8 @@ class BankRecipe(BankBudget):
                 seat.turn(matrix)  # type: ignore[attr-defined]
 
     def watches(self, stage: Stage) -> bool:
-        """Whether something rests on what the space has shown: an expert's view, or which widths stay."""
-        if self._short_of_bytes(stage):
+        """Whether something rests on what the space has shown: an expert's view, or who stays."""
+        if may_settle(stage):
             return True
         return stage.current.moments is not None and any(
             seat.name.startswith(WHITE) for seat in stage.current.seats
@@ -384,7 +375,7 @@ class BankRecipe(BankBudget):
 
 
 def _young(kernels: list[Any]) -> bool:
-    return all(seat.posterior.labels < MANY_LABELS for seat in kernels)
+    return all(seat.labels < MANY_LABELS for seat in kernels)
 
 
 def _task(task: str, outputs: int) -> Task:

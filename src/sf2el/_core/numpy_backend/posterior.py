@@ -43,10 +43,10 @@ class Posterior(Expert):
         self._jitter = 1e-12 if double else 1e-6
         self._rounding = 1e-13 if double else 1e-5
         self._novelty = max(settings.novelty, 1e-12 if double else 1e-5)
-        self._linear = dim + 1
+        self._linear = settings.linear_of(dim)
         self._rows: Array = np.zeros((0, dim), real)
-        self._mean: Array = np.zeros((settings.outputs, dim + 1), real)
-        self._covariance: Array = np.zeros((dim + 1, dim + 1), real)  # posterior minus prior
+        self._mean: Array = np.zeros((settings.outputs, self._linear), real)
+        self._covariance: Array = np.zeros((self._linear, self._linear), real)  # posterior minus prior
         self._inverse: Array = np.zeros((0, 0), real)  # of the Gram matrix; see _ready
         self.labels = self.joined = self.removed = self.floored = self.refreshed = self.ties = 0
         self._residuals = 0.0
@@ -73,7 +73,7 @@ class Posterior(Expert):
 
     def _features(self, x: Array) -> Array:
         bias = self._real.type(sqrt(self.settings.bias))
-        return np.concatenate([x, [bias], self._kernels(x)]).astype(self._real)
+        return np.concatenate([x[: self._linear - 1], [bias], self._kernels(x)]).astype(self._real)
 
     def _kernels(self, x: Array) -> Array:
         return exp_or_zero(-within(self.settings.gamma, x) * squared_distances(self._rows, x))
@@ -236,7 +236,8 @@ class Posterior(Expert):
         at_i, at_j = self._kernels(self._rows[i]), self._kernels(self._rows[j])
         at_i[i] = at_j[j] = 1.0
         zero = np.zeros(1, self._real)
-        between = np.concatenate([self._rows[i] - self._rows[j], zero, at_i - at_j]).astype(self._real)
+        apart_by = (self._rows[i] - self._rows[j])[: linear - 1]
+        between = np.concatenate([apart_by, zero, at_i - at_j]).astype(self._real)
         apart = 2.0 - 2.0 * float(at_i[j])
         v = s.linear_scale * float(between[:linear] @ between[:linear]) + s.rbf_scale * apart
         v += float(between @ (self._covariance @ between))
@@ -316,8 +317,10 @@ class Posterior(Expert):
     @property
     def nbytes(self) -> int:
         """Bytes of what is kept at full size, as the compiled core lays it out."""
-        kept = self.settings.keep_inverse
-        return posterior_bytes(self.dim, self.settings.size, self.outputs, self.precision, keep_inverse=kept)
+        s = self.settings
+        return posterior_bytes(
+            self.dim, s.size, self.outputs, self.precision, keep_inverse=s.keep_inverse, slopes=s.slopes
+        )
 
     def state(self) -> dict[str, Any]:
         """Return everything kept, as arrays and numbers."""

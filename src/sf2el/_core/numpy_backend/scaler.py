@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core.numpy_backend.rows import check_known, check_same_length
+from sf2el.budget import scaler_bytes
 
 Floats = npt.NDArray[np.float64]
 
@@ -16,11 +17,13 @@ FAR = 20.0
 class Scaler:
     """Welford's running statistics. See ``sf2el.scaling.Scaler``."""
 
-    def __init__(self, dim: int, divisor: float | None = None) -> None:
+    def __init__(self, dim: int, divisor: float | None = None, precision: str = "float64") -> None:
         if divisor is not None and not 0.0 < divisor <= 1e100:
             raise ValueError("divisor must be above 0 and at most 1e100, or None for the root of dim.")
         self._dim = dim
         self._shrink = 1.0 / (np.sqrt(float(dim)) if divisor is None else divisor)
+        self._single = precision == "float32"
+        self.nbytes = scaler_bytes(dim, precision)
         self._mean = np.zeros(dim)
         self._spread = np.zeros(dim)  # sum of squared deviations
         self._count = np.zeros(dim)
@@ -42,6 +45,16 @@ class Scaler:
         out[:] = np.clip(z, -5.0, 5.0) * self._shrink
         if keep:
             self._mean, self._spread, self._count = mean, spread, count
+            if self._single:
+                self._round()
+
+    def _round(self) -> None:
+        """Go on with what is kept in single precision: each feature's deviation and count."""
+        seen = self._count > 0.0
+        deviation = np.sqrt(np.divide(self._spread, self._count, out=np.zeros(self._dim), where=seen))
+        deviation = np.minimum(deviation, np.finfo(np.float32).max).astype(np.float32).astype(np.float64)
+        self._count = self._count.astype(np.float32).astype(np.float64)
+        self._spread = deviation * deviation * self._count
 
     def _held(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the values that enter the statistics, and how far they are from the mean.
@@ -73,3 +86,5 @@ class Scaler:
         """Take over what ``state`` returned."""
         check_same_length(3 * self._dim, len(state))
         self._mean, self._spread, self._count = np.split(np.array(state, dtype=np.float64), 3)
+        if self._single:
+            self._round()
