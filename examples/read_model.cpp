@@ -11,8 +11,9 @@
 // A row with one value more, a label or nothing, is learned after it was predicted.
 //
 // What it leaves to Python: features that appear or vanish, rows with gaps (a row
-// here has all the current features), and fitting the default's map and views anew,
-// which Python does whenever the rows since the old features vanished have doubled.
+// here has all the current features), and fitting the default's map and views anew
+// and letting go of what labels have spoken against, which Python does whenever the
+// rows since the old features vanished have doubled.
 //
 // A file is 8 bytes of length, a JSON header, then arrays: the safetensors format.
 // The header's metadata hold a JSON text of their own, with all that is no array and
@@ -432,8 +433,8 @@ sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const W
     p.tie_novelty = s.real_or("tie_novelty", p.tie_novelty);
     p.tie_power = s.count_or("tie_power", p.tie_power, 1000);
     p.most_ties = s.count_or("most_ties", p.most_ties, most_u32);
-    p.keep_inverse = !s.has("keep_inverse");
-    p.slopes = !s.has("slopes");
+    p.keep_inverse = !s.has("keep_inverse") || s["keep_inverse"].truth;
+    p.slopes = !s.has("slopes") || s["slopes"].truth;
     // More than any kind of it takes, state and scratch: halves are thawed into doubles.
     const double side = double(p.dim) + p.size + 2.0;
     file.ask(64.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
@@ -742,6 +743,8 @@ std::unique_ptr<Scaling> scaling(const File& file, const std::string& key, std::
     if (!file.has(key + ".spread")) return std::make_unique<ScalingOf<double>>(state, dim, divisor);
     const auto spread = file.reals<float>(key + ".spread");
     check_size(spread, 2 * size_t(dim));
+    for (const float value : spread)
+        if (value < 0.0f) fail("A feature's spread is none");
     for (size_t j = 0; j < dim; ++j) state.push_back(double(spread[j]) * double(spread[j]) * double(spread[dim + j]));
     for (size_t j = 0; j < dim; ++j) state.push_back(double(spread[dim + j]));
     return std::make_unique<ScalingOf<float>>(state, dim, divisor);

@@ -8,19 +8,23 @@
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
-// What is kept of the deviations from the mean: in double precision the sum of their squares. In single
-// precision, whose sums stop growing after some ten million rows, the standard deviation.
+// What is kept of the deviations from the mean: in double precision the sum of their squares; in single
+// precision, whose sums would stop growing, the standard deviation (of 1e-45 to 3e38). A row of very many moves
+// that by less than it can resolve, downwards less than upwards, so that it would creep up: rows are counted to
+// 2^18, and from then on the statistics are those of about as many last rows.
 template <class Real>
 struct Spread;
 
 template <>
 struct Spread<double> {
+    static constexpr double most_rows = std::numeric_limits<double>::infinity();
     static double sum(double kept, double) { return kept; }
     static double kept(double sum, double) { return sum; }
 };
 
 template <>
 struct Spread<float> {
+    static constexpr double most_rows = 1 << 18;
     static double sum(float kept, double count) { return double(kept) * double(kept) * count; }
     static float kept(double sum, double count) {
         constexpr double most = std::numeric_limits<float>::max();
@@ -29,8 +33,7 @@ struct Spread<float> {
     }
 };
 
-// Means are in double precision, for they may be large beside deviations; the rest is as Real says. A count in
-// single precision ends at 2^24: from then on the statistics are those of about as many last rows.
+// Means are in double precision, for they may be large beside deviations; the rest is as Real says.
 template <class Real>
 class Scaler {
 public:
@@ -76,7 +79,7 @@ public:
             if (keep) {
                 means_[j] = mean;
                 spreads_[j] = Spread<Real>::kept(spread, count);
-                counts_[j] = static_cast<Real>(count);
+                counts_[j] = counted(count);
             }
         }
     }
@@ -94,12 +97,16 @@ public:
         for (size_t j = 0; j < dim_; ++j) {
             means_[j] = in[j];
             spreads_[j] = Spread<Real>::kept(in[dim_ + j], in[2 * dim_ + j]);
-            counts_[j] = static_cast<Real>(in[2 * dim_ + j]);
+            counts_[j] = counted(in[2 * dim_ + j]);
         }
     }
 
 private:
     static constexpr double few = 10.0, far = 20.0;
+
+    static Real counted(double count) {
+        return static_cast<Real>(count < Spread<Real>::most_rows ? count : Spread<Real>::most_rows);
+    }
 
     size_t dim_;
     double shrink_;

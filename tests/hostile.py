@@ -62,6 +62,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "bank, halves": (lambda: SF2EL(budget="3KiB"), 94, 2),
     "bank, halves, overlap": (lambda: SF2EL(budget="2KiB"), 57, 2),
     "bank, factors": (lambda: SF2EL(budget="6KiB"), 94, 2),
+    "bank, slopeless": (lambda: SF2EL(budget="5KiB"), 94, 2),
     "bank, returned": (lambda: SF2EL(budget="16KiB"), 126, 2),
     "bank, newcomers": (lambda: SF2EL(budget="16KiB"), 52, 2),
     "classes": (lambda: SF2EL(budget="12KiB"), 100, 3),
@@ -73,7 +74,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], int, int]] = {
 }
 """A model in every state: how it is made, after how many rows, with how many labels."""
 
-WIDE = {"bank, factors": 30}
+WIDE = {"bank, factors": 30, "bank, slopeless": 16}
 """Features of a space, where they are more than usual."""
 
 

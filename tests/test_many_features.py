@@ -125,6 +125,12 @@ def replaced(budget, rows, backend=None):
     return model, X, Z, y, names
 
 
+def test_it_takes_labels_since_the_change_not_before():
+    model, *_ = replaced("4KiB", 19)
+    assert model._stage.recovers and model._stage.weights.rounds < 20
+    assert model._stage.past.seats[0].labels > 500
+
+
 def test_a_vanished_space_that_tells_nothing_makes_room_for_the_current_one(backend):
     model, X, _, y, names = replaced("4KiB", 300, backend)
     texts = [event.text for event in model.events().last]
@@ -184,3 +190,26 @@ def test_without_an_overlap_the_new_space_comes_before_the_vanished_one():
     model.learn_many(rng.normal(size=(60, 14)), y, features=NEW)
     assert any("rbf" in seat.name for seat in model._stage.current.seats)
     check_bytes(model)
+
+
+@pytest.mark.parametrize(
+    ("dims", "budget"), [((30, 30, 30), 5000), ((20, 14, 20), 3800), ((10, 10, 10), 2400)]
+)
+def test_a_third_space_is_recovered_in_few_bytes(dims, budget):
+    """The map to come has the room of the vanished space and of its map, which then go."""
+    rng = np.random.default_rng(1)
+    sources = rng.normal(size=(660, 6))
+    y = [int(value > 0.0) for value in sources[:, 0]]
+    spaces = [sources @ rng.normal(size=(6, width)) for width in dims]
+    names = [[f"{letter}{i}" for i in range(width)] for letter, width in zip("abc", dims, strict=True)]
+    model, at = SF2EL(budget=budget), 0
+    for present, rows in (([0], 200), ([0, 1], 12), ([1], 200), ([1, 2], 12), ([2], 200)):
+        table = np.hstack([spaces[k] for k in present])[at : at + rows]
+        features = [name for k in present for name in names[k]]
+        last = present == [2]
+        labels = [None] * rows if last else y[at : at + rows]
+        track = model.run_many(table, labels, features=features)
+        check_bytes(model)
+        at += rows
+    assert model._stage.recovers
+    assert np.mean(track.prediction == np.array(y[at - 200 : at])) > 0.85

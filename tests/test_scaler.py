@@ -112,13 +112,14 @@ def test_in_single_precision_values_of_any_size_stay_finite(be, scale):
 def test_after_very_many_rows_single_precision_goes_on_with_the_last_ones(be):
     """The count has ended: neither the mean nor the deviation runs away, and both still move."""
     rng, scaler = np.random.default_rng(5), be.Scaler(1, None, "float32")
-    most = 2.0**24
-    scaler.set_state(np.array([3.0, 4.0 * most, most]))
-    scaler.scale_many(rng.normal(3.0, 2.0, size=(3000, 1)), True)
+    most = 2.0**18
+    scaler.set_state(np.array([3.0, 4.0 * 1e9, 1e9]))
+    coin = np.where(rng.random((60_000, 1)) < 0.2, 7.0, 2.0)  # of mean 3 and deviation 2
+    scaler.scale_many(coin if be.NAME == "native" else coin[:5000], True)
     mean, spread, count = scaler.state()
-    assert count == most and abs(mean - 3.0) < 1e-3 and abs(spread / count - 4.0) < 1e-3
+    assert count == most and abs(mean - 3.0) < 0.01 and abs(np.sqrt(spread / count) - 2.0) < 0.01
     scaler.scale_many(np.full((3000, 1), 20.0), True)
-    assert scaler.state()[0] > mean + 1e-3 and scaler.state()[1] > spread
+    assert scaler.state()[0] > mean + 0.1 and scaler.state()[1] > spread
 
 
 def test_a_row_that_is_not_kept_leaves_the_state(be):

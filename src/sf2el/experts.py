@@ -250,11 +250,6 @@ class LogisticSeat:
     def _new(self) -> Any:
         return _core.backend(self.backend).OnlineLogistic(self.settings, self.dim)
 
-    @property
-    def labels(self) -> int:
-        """Labels that it has learned from."""
-        return int(self._state()[1][0])
-
     def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it keeps, whatever the size of others."""
         return logistic_bytes(self.dim, self.settings.outputs)

@@ -43,7 +43,7 @@ class Writer:
         if space.scaling == "float32":
             mean, spread, count = state.reshape(3, space.dim)
             self.tensors[key] = mean.copy()
-            deviation = np.sqrt(spread / np.maximum(count, 1.0))
+            deviation = np.sqrt(np.divide(spread, count, out=np.zeros(space.dim), where=count > 0.0))
             self.tensors[f"{key}.spread"] = np.concatenate([deviation, count]).astype(np.float32)
 
     def moments(self, key: str, moments: Any, dim: int, precision: str) -> None:

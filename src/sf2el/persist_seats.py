@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.bank import WHITE, BankRecipe, entry_of
+from sf2el.bank import LINEAR, SPARE, WHITE, BankRecipe, entry_of
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
 from sf2el.halves import halved
 from sf2el.learner_seat import LearnerSeat
@@ -27,6 +27,9 @@ Content = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
 LEARNER_COUNTERS = ("seen", "labels", "clock", "rng", "seen_by_kind", "decay", "norm_bound", "refreshes")
+PLAIN = (LINEAR, SPARE)
+"""One of these is in every bank."""
+
 POSTERIOR_COUNTERS = ("labels", "joined", "removed", "floored", "refreshed", "ties")
 
 
@@ -210,7 +213,7 @@ def check_seats(recipe: Recipe, seats: list[Any]) -> None:
     else:
         names = [seat.name for seat in seats]
         kernels = [entry_of(seat).gamma > 0.0 for seat in seats]
-        fits = len(set(names)) == len(names) and (not seats or not all(kernels))
+        fits = len(set(names)) == len(names) and (not seats or any(entry_of(seat) in PLAIN for seat in seats))
         for seat, kernel in zip(seats, kernels, strict=True):
             own = isinstance(seat, PosteriorSeat) and seat.kernel
             fits = fits and own == kernel and isinstance(seat, PaperSeat) == entry_of(seat).paper

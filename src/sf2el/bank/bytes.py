@@ -11,12 +11,12 @@ import numpy as np
 from sf2el import events
 from sf2el.bank.entries import SPARE, Entry, entry_of
 from sf2el.bank.giving_way import give_way, has_spare, kernels_of
-from sf2el.bank.weights import BankWeights, Floats
+from sf2el.bank.weights import BankWeights, Floats, weights_bytes
 from sf2el.budget import MODEL_BYTES, NoRoomError
 from sf2el.events import Happened
 from sf2el.maps import statistics_bytes
 from sf2el.plan import budget_overhead, smallest_budget
-from sf2el.posterior import Form, fixed_share_bytes
+from sf2el.posterior import Form
 from sf2el.recipe import Recipe, Told
 from sf2el.space import Space
 
@@ -107,7 +107,7 @@ class BankBudget(Recipe):
         """Raise ValueError if a budget cannot hold the smallest model: a feature, an expert, its labels."""
         space = Space(("a",), scaled=True, related=False, backend=self.backend, scaling=self.scaling)
         least_seat = self.new_seat(SPARE, space, 1)
-        needed = MODEL_BYTES + labels + fixed_share_bytes(1) + 16
+        needed = MODEL_BYTES + labels + weights_bytes(1)
         needed += space.fixed_nbytes + least_seat.nbytes
         least = smallest_budget(needed)
         if budget < least:

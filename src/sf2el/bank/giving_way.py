@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sf2el import events
 from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
-from sf2el.bank.weights import normalised
+from sf2el.bank.weights import normalised, weights_bytes
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
 from sf2el.maps import statistics_bytes
-from sf2el.posterior import affine_bytes, fixed_share_bytes
+from sf2el.posterior import affine_bytes
 from sf2el.recipe import Told
 from sf2el.sketch import ROOM
 from sf2el.space import Space
@@ -49,6 +49,11 @@ def has_spare(stage: Stage) -> bool:
 def kernels_of(space: Space) -> list[Any]:
     """Return the experts of a space that have radial functions."""
     return [seat for seat in space.seats if entry_of(seat).gamma]
+
+
+def linear_of(space: Space) -> Any:
+    """Return the linear expert of a space, or the plain logistic one in its place."""
+    return next(seat for seat in space.seats if entry_of(seat) in (LINEAR, SPARE))
 
 
 def _paper(space: Space) -> list[Any]:
@@ -230,35 +235,36 @@ def _coming_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 
 
 def _hopeless_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """A map that has no room whatever else goes: then nothing else has to."""
-    return (
-        None if stage.overlap is None or _fits_map(recipe, stage, room) else _coming_map(recipe, stage, room)
-    )
+    """A coming map that has no room whatever else goes: then nothing else has to."""
+    if stage.overlap is None or stage.upcoming is None:
+        return None
+    if _fits_map(recipe, stage.overlap, stage.current, stage.upcoming, stage.outputs, room):
+        return None
+    return _coming_map(recipe, stage, room)
 
 
 def _covariances_for_a_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """Of the vanishing space's linear expert, then of the new space's, where the map then has room."""
-    if not _fits_map(recipe, stage, room):
+    spaces = (stage.past, stage.current) if stage.recovers else (stage.current, stage.upcoming)
+    psi = stage.psi if stage.recovers else stage.overlap
+    vanishing, coming = spaces
+    if psi is None or vanishing is None or coming is None:
         return None
-    vanishing = stage.past if stage.recovers else stage.current
-    heavy = [space for space in (vanishing, stage.current) if space is not None and _heavy(space)]
+    if not _fits_map(recipe, psi, vanishing, coming, stage.outputs, room):
+        return None
+    heavy = [space for space in (vanishing, stage.current) if _heavy(space)]
     return _lighten(recipe, stage, heavy[0]) if heavy else None
 
 
-def _fits_map(recipe: BankBudget, stage: Stage, room: int) -> bool:
-    """Whether a map has room beside the lightest experts, while it is learned and after."""
-    psi, vanishing = (stage.psi, stage.past) if stage.recovers else (stage.overlap, stage.current)
-    if psi is None or vanishing is None:
-        return False
-    coming = stage.upcoming if psi is stage.overlap else stage.current
-    assert coming is not None
-    light, new = (recipe.new_seat(SPARE, space, stage.outputs).nbytes for space in (vanishing, coming))
-    rest = stage.fixed_nbytes() - int(psi.nbytes) - sum(space.moments_nbytes for space in stage.spaces())
+def _fits_map(recipe: BankBudget, psi: Any, vanishing: Space, coming: Space, outputs: int, room: int) -> bool:
+    """Whether a map has room beside nothing but the lightest experts, while it is learned and after."""
+    light, new = (recipe.new_seat(SPARE, space, outputs).nbytes for space in (vanishing, coming))
+    always = light + sum(space.name_nbytes + space.scaler_nbytes for space in (vanishing, coming))
     thinnest = min(int(psi.nbytes), statistics_bytes(psi.new_dim + psi.old_dim, recipe.precision, thin=True))
     # Of very many features a few factors recover too little to be worth a covariance.
     factored = vanishing.dim <= WIDEST_FACTORED
     solved = psi.least_nbytes if factored else 8 + affine_bytes(psi.new_dim, psi.old_dim, "bfloat16")
-    return bool(rest + light + max(thinnest, solved + new + fixed_share_bytes(2)) <= room)
+    return bool(always + max(thinnest + weights_bytes(1), solved + new + weights_bytes(2)) <= room)
 
 
 def _linear_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:

@@ -26,7 +26,7 @@ from sf2el.bank.entries import (
     Entry,
     entry_of,
 )
-from sf2el.bank.giving_way import kernels_of
+from sf2el.bank.giving_way import kernels_of, linear_of
 from sf2el.bank.settling import may_settle, settle
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
 from sf2el.events import Happened
@@ -236,7 +236,7 @@ class BankRecipe(BankBudget):
         return told
 
     def replenished(self, stage: Stage) -> Told:
-        """Widths that left when a space opened begin anew once it is not beside the current one any more.
+        """Widths that left for want of bytes begin anew once no other space is beside the current one.
 
         That is where bytes are free, or where few labels had told which width is best.
         """
@@ -278,8 +278,8 @@ class BankRecipe(BankBudget):
         if not entries or space.dim > WIDEST_POSTERIOR:
             return []
         stage.weights = stage.weights.joined_by(weights)
-        linear = next(seat for seat in space.seats if entry_of(seat) in (LINEAR, SPARE))
-        space.seat(space.seats + self._new_seats(stage, space, entries, stage.index, linear.constant))  # type: ignore[attr-defined]
+        odds = linear_of(space).constant
+        space.seat(space.seats + self._new_seats(stage, space, entries, stage.index, odds))
         stage.arrange()
         return [Happened(events.EXPERTS, len(space.seats), len(stage.names()) - len(space.seats))]
 

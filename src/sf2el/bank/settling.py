@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 
 from sf2el import events
 from sf2el.bank.bytes import FEW_BASIS, SOME_BASIS
-from sf2el.bank.entries import entry_of
 from sf2el.bank.giving_way import drop_past, kernels_of
 from sf2el.events import Happened
-from sf2el.experts import LogisticSeat, PosteriorSeat
 from sf2el.recipe import Told
-from sf2el.space import Space
 
 if TYPE_CHECKING:
     from sf2el.bank.recipe import BankRecipe
@@ -74,20 +71,10 @@ def _past_is_costly(stage: Stage) -> bool:
 
 def _settle_past(recipe: BankRecipe, stage: Stage) -> Told:
     """Let a vanished space go that is hardly followed any more; experts of the current one take its bytes."""
-    if not _past_is_costly(stage) or _labels(stage.current) < LEAST_LABELS_PAST:
+    if not _past_is_costly(stage) or stage.weights.rounds < LEAST_LABELS_PAST:
         return []
     assert stage.past is not None
     if sum(recipe.weights_of(stage, stage.past).values()) >= OUTDONE_PAST:
         return []
     drop_past(recipe, stage)
     return [Happened(events.OUTDONE), *recipe.replenished(stage)]
-
-
-def _labels(space: Space) -> int:
-    """Return how many labels a space's linear expert has learned from."""
-    counts = [
-        seat.labels
-        for seat in space.seats
-        if isinstance(seat, PosteriorSeat | LogisticSeat) and not entry_of(seat).gamma
-    ]
-    return max(counts, default=0)

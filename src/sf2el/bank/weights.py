@@ -41,13 +41,18 @@ class BankWeights:
         self._sure = sure
         self.core: Any = _core.backend(backend).FixedShare(prior, SHARE, sure)
         self.part = self.core if task == "classes" else None
-        self.nbytes = fixed_share_bytes(len(prior), sure=sure) + 16
+        self.nbytes = weights_bytes(len(prior), sure=sure)
         self._least, self._rounds = 1.0, 1.0  # of a number: the best expert's risks, summed, and their count
 
     @property
     def outputs(self) -> int:
         """Outputs of each expert."""
         return self._made[1]
+
+    @property
+    def rounds(self) -> int:
+        """Labels since the mixture began, or had a class more."""
+        return int(self.core.rounds)
 
     @property
     def weights(self) -> Floats:
@@ -167,6 +172,11 @@ class BankWeights:
 def sure_of(task: str) -> bool:
     """Whether experts of a task are told how sure they may be: only classes have probabilities."""
     return task == "classes"
+
+
+def weights_bytes(experts: int, *, sure: bool = True) -> int:
+    """Return the bytes of a mixture of so many experts."""
+    return fixed_share_bytes(experts, sure=sure) + 16
 
 
 def recovered_share(rows: int) -> float:

@@ -12,6 +12,8 @@ Floats = npt.NDArray[np.float64]
 
 FEW = 10.0
 FAR = 20.0
+MOST_ROWS = 1 << 18
+"""Rows counted in single precision: more would move a deviation by less than it resolves."""
 
 
 class Scaler:
@@ -22,6 +24,8 @@ class Scaler:
             raise ValueError("divisor must be above 0 and at most 1e100, or None for the root of dim.")
         self._dim = dim
         self._shrink = 1.0 / (np.sqrt(float(dim)) if divisor is None else divisor)
+        if precision not in ("float64", "float32"):
+            raise ValueError(f"precision must be 'float64' or 'float32', not {precision!r}.")
         self._single = precision == "float32"
         self.nbytes = scaler_bytes(dim, precision)
         self._mean = np.zeros(dim)
@@ -53,7 +57,7 @@ class Scaler:
         seen = self._count > 0.0
         deviation = np.sqrt(np.divide(self._spread, self._count, out=np.zeros(self._dim), where=seen))
         deviation = np.minimum(deviation, np.finfo(np.float32).max).astype(np.float32).astype(np.float64)
-        self._count = self._count.astype(np.float32).astype(np.float64)
+        self._count = np.minimum(self._count, MOST_ROWS)
         self._spread = deviation * deviation * self._count
 
     def _held(self, x: Floats) -> tuple[Floats, Floats]:
