@@ -7,7 +7,7 @@ import pytest
 from test_budget import check_bytes
 
 from sf2el import SF2EL
-from sf2el.bank.giving_way import MANY_FEATURES
+from sf2el.bank.entries import MANY_FEATURES
 from sf2el.experts import PosteriorSeat
 from sf2el.posterior import PosteriorSettings
 
@@ -44,58 +44,39 @@ def radial(model):
     return [seat for space in spaces for seat in space.seats if "rbf" in seat.name]
 
 
-def test_in_few_bytes_radial_experts_of_many_features_have_no_slopes(backend):
+def test_radial_experts_of_many_features_have_no_slopes(backend):
     model, right = changed("4KiB", backend)
-    assert len(OLD) >= MANY_FEATURES
+    assert len(NEW) >= MANY_FEATURES
     assert radial(model) and not any(seat.settings.slopes for seat in radial(model))
     check_bytes(model)
-    assert right > 0.8  # a line through the origin tells nothing here
-    assert not any(
-        seat.settings.slopes is False for seat in model._stage.current.seats if "rbf" not in seat.name
-    )
+    assert right > 0.8  # a line tells nothing here
+    assert all(seat.settings.slopes for seat in model._stage.current.seats if seat.name == "linear")
 
 
-def test_with_few_features_or_many_bytes_they_have(backend):
+def test_with_few_features_they_have(backend):
     few = SF2EL(budget="3KiB", backend=backend)
     few.learn_many(np.random.default_rng(0).normal(size=(60, 5)), [0, 1] * 30, features=list("abcde"))
     assert radial(few) and all(seat.settings.slopes for seat in radial(few))
-    X, _, y = rings(60)
-    roomy = SF2EL(budget="256KiB", backend=backend)
-    roomy.learn_many(X, y, features=OLD)
-    assert radial(roomy) and all(seat.settings.slopes for seat in radial(roomy))
-
-
-def test_slopes_that_have_been_learned_stay(backend):
-    """A smaller budget takes radial functions, not what the labels have taught."""
-    X, _, y = rings(200)
-    model = SF2EL(budget="256KiB", backend=backend)
-    model.learn_many(X, y, features=OLD)
-    model.set_budget("12KiB")
-    check_bytes(model)
-    assert radial(model) and all(seat.settings.slopes for seat in radial(model))
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "float16"])
-def test_an_expert_that_drops_its_slopes_keeps_the_rest(precision, backend):
+def test_an_expert_without_slopes_takes_more_features_and_classes(precision, backend):
     rng = np.random.default_rng(1)
-    settings = PosteriorSettings(size=10, gamma=1.0, keep_inverse=precision != "float16")
+    settings = PosteriorSettings(size=10, gamma=1.0, keep_inverse=precision != "float16", slopes=False)
     seat = PosteriorSeat("wide rbf", settings, 15, precision, backend)
     seat.start_from([0.7])
+    assert seat.constant == pytest.approx([0.7], rel=1e-3)
     for _ in range(30):
         x = rng.normal(size=15) / 4.0
         seat.posterior.learn(x, float(np.sign(x @ x - 1.0)))
-    before, count = seat.posterior.state(), seat.nbytes
-    seat.drop_slopes()
-    after = seat.posterior.state()
-    assert seat.nbytes < count and seat.labels == 30
-    np.testing.assert_array_equal(after["coefficients"], before["coefficients"][:, 15:])
-    close = {"float64": 1e-12, "float32": 1e-6, "float16": 5e-3}[precision]
-    np.testing.assert_allclose(after["covariance"], before["covariance"][15:, 15:], atol=5 * close)
+    before, probe = seat.posterior.state(), rng.normal(size=15) / 4.0
+    score = float(seat.posterior.predict(probe)[0])
     seat.widened(18)
     assert seat.posterior.state()["rows"].shape[1] == 18
-    np.testing.assert_array_equal(seat.posterior.state()["coefficients"], after["coefficients"])
+    np.testing.assert_array_equal(seat.posterior.state()["coefficients"], before["coefficients"])
+    assert float(seat.posterior.predict(np.append(probe, [0.0] * 3))[0]) == pytest.approx(score, abs=1e-6)
     seat.grown(3)
-    assert np.allclose(seat.posterior.state()["coefficients"][1], -after["coefficients"][0])
+    assert np.allclose(seat.posterior.state()["coefficients"][1], -before["coefficients"][0])
 
 
 @pytest.mark.parametrize("budget", ["4KiB", "8KiB", "16KiB"])

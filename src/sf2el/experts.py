@@ -131,15 +131,6 @@ class PosteriorSeat:
         if self.limit > 0.0:
             self.turn(turn)
 
-    def drop_slopes(self) -> None:
-        """Go on with the constant and the radial functions alone."""
-        state = self.posterior.state()
-        state.pop("innovations", None)
-        state["coefficients"] = state["coefficients"][:, self.dim :]
-        state["covariance"] = state["covariance"][self.dim :, self.dim :]
-        self.settings = one_of(replace(self.settings, slopes=False))
-        self._adopt(state)
-
     @property
     def constant(self) -> list[float]:
         """The margin of each output that is the same for all rows."""

@@ -47,6 +47,10 @@ PAPER = LearnerSettings(
 )
 """Scaled rows lie at squared distances near 2, so these widths are relative to the data."""
 
+MANY_FEATURES = 12
+"""Features from which radial experts have no slopes. Those would take most of an expert's bytes, the linear
+expert has them too, and the bytes are worth more as radial functions."""
+
 LINEAR_SCALE = 2.0
 CONSTANT = 1.25
 """Prior variance of the constant, in that of a feature."""

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from sf2el.stage import Stage
 
 
-MANY_FEATURES = 12
-"""Features from which radial experts do without slopes where bytes are short."""
-
 WIDEST_FACTORED = 128
 """Features up to which linear experts give up their covariance for a map in factors."""
 
@@ -42,7 +39,7 @@ def give_way(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
 
 def has_spare(stage: Stage) -> bool:
     """Whether there is something that a model with few radial functions can do without."""
-    extras = any(_paper(space) or _white(space) or _sloped(space) for space in stage.spaces())
+    extras = any(_paper(space) or _white(space) for space in stage.spaces())
     return _vanishing_with_two_widths(stage) is not None or extras or any(psi.thinner for psi in _maps(stage))
 
 
@@ -66,13 +63,6 @@ def _white(space: Space) -> list[Any]:
     return white if len(white) < len(kernels) else []
 
 
-def _sloped(space: Space) -> list[Any]:
-    """Return the radial experts of many features that might do without slopes: they have learned none yet."""
-    if space.dim < MANY_FEATURES:
-        return []
-    return [seat for seat in kernels_of(space) if seat.settings.slopes and not seat.labels]
-
-
 def _maps(stage: Stage) -> list[Any]:
     return [psi for psi in (stage.overlap, stage.psi) if psi is not None]
 
@@ -94,19 +84,6 @@ def _undecided_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None
     """Of the vanishing space: both are only worth their bytes where there are many."""
     space = _vanishing_with_two_widths(stage)
     return None if space is None else _drop(recipe, stage, space, recipe.kernels_by_weight(stage, space)[1:])
-
-
-def _slopes(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """Of radial experts on many features: the linear expert has them too, and they take most of the bytes."""
-    for space in stage.spaces():
-        sloped = _sloped(space)
-        if sloped:
-            for seat in sloped:
-                seat.drop_slopes()
-            space.seat(space.seats)
-            stage.arrange()
-            return []
-    return None
 
 
 def _extra_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -305,7 +282,6 @@ def _all_opened_experts(recipe: BankBudget, stage: Stage, room: int) -> Told | N
 
 WAYS = (
     _undecided_width,
-    _slopes,
     _extra_experts,
     _statistics_but_a_sketch,
     _hopeless_map,

@@ -17,6 +17,7 @@ from sf2el.bank.entries import (
     LEAST_SPREAD,
     LINEAR,
     LINEAR_SCALE,
+    MANY_FEATURES,
     MOST_TIES,
     PAPER,
     SPARE,
@@ -182,6 +183,7 @@ class BankRecipe(BankBudget):
             outputs=outputs,
             task=task,
             forget=self.forget,
+            slopes=not entry.gamma or space.dim < MANY_FEATURES,
         )
         name = WHITE + entry.name if white else entry.name
         limit = LARGEST_SCALED / space.divisor if white else 0.0
