@@ -122,9 +122,9 @@ def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
         return None
     weight = recipe.weights_of(stage, stage.current)
 
-    def worth(seat: Any) -> tuple[bool, float]:
-        # One that has learned is not let go for one that has not.
-        return seat.labels > 0, weight[seat.name]
+    def worth(seat: Any) -> tuple[bool, float, float]:
+        # One that has learned is not let go for one that has not; of these the widest does least harm.
+        return seat.labels > 0, weight[seat.name], -entry_of(seat).gamma
 
     return _drop(recipe, stage, stage.current, [min(kernels, key=worth)])
 

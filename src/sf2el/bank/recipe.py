@@ -247,8 +247,11 @@ class BankRecipe(BankBudget):
         kernels = kernels_of(stage.current)
         there = {entry_of(seat).name for seat in kernels}
         missing = [entry for entry in BANK if entry.gamma and entry.name not in there]
-        young = _young(kernels)
-        return self._joined(stage, missing, [entry.prior if young else ANEW for entry in missing])
+        young = _young(kernels) and stage.weights.rounds < MANY_LABELS
+        told = self._joined(stage, missing, [entry.prior if young else ANEW for entry in missing])
+        if told and not stage.weights.rounds:
+            stage.weights = self.new_weights(stage)  # all begin: none of them is there longer than others
+        return told
 
     def _pays(self, stage: Stage) -> bool:
         """Whether all widths pay: few labels have told which is best, or there are bytes for all."""
