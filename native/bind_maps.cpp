@@ -17,10 +17,10 @@ void check_length(const Vector& vector, std::size_t n) {
 // What a space has shown: mean, deviation and covariance of its features, and rows beyond the overlap.
 using Shown = std::tuple<Vector, Vector, Matrix, double>;
 
-std::pair<Out<double>, Out<double>> gaussian_map(double rows, std::size_t new_dim, const Vector& mean,
-                                                 const Matrix& covariance, const std::optional<Matrix>& old,
-                                                 const std::optional<Shown>& shown, double divisor,
-                                                 const std::string& variant_name) {
+std::tuple<Out<double>, Out<double>, double> gaussian_map(double rows, std::size_t new_dim, const Vector& mean,
+                                                         const Matrix& covariance, const std::optional<Matrix>& old,
+                                                         const std::optional<Shown>& shown, double divisor,
+                                                         const std::string& variant_name) {
     const std::size_t both = mean.shape(0);
     if (!(new_dim > 0 && new_dim < both)) throw nb::value_error("A map needs a feature of each space.");
     check_square(covariance, both);
@@ -46,8 +46,8 @@ std::pair<Out<double>, Out<double>> gaussian_map(double rows, std::size_t new_di
         known.later = later;
     }
     std::vector<double> matrix(known.to * (new_dim + 1)), center(new_dim);
-    variant(variant_name).map(known, matrix.data(), center.data());
-    return {own(std::move(matrix), {known.to, new_dim + 1}), own(std::move(center), {new_dim})};
+    const double unexplained = variant(variant_name).map(known, matrix.data(), center.data());
+    return {own(std::move(matrix), {known.to, new_dim + 1}), own(std::move(center), {new_dim}), unexplained};
 }
 
 Out<double> factors(const Matrix& matrix, const Vector& deviation, const Matrix& correlation, std::size_t rank,

@@ -10,9 +10,9 @@
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
-inline void solve_map(const MapKnown& known, double* matrix, double* center) {
+inline double solve_map(const MapKnown& known, double* matrix, double* center) {
     const std::unique_ptr<double[]> scratch(new double[GaussianMap::scratch_reals(known)]);
-    GaussianMap(known, scratch.get()).solve(matrix, center);
+    return GaussianMap(known, scratch.get()).solve(matrix, center);
 }
 
 inline void solve_factors(const MapToFactor& map, double* factors) {

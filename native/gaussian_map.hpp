@@ -13,6 +13,7 @@ inline namespace SF2EL_VARIANT {
 class GaussianMap {
 public:
     static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, shrunk = 0.2, unseen_share = 0.1;
+    static constexpr double trial_ridge = 0.1, caution = 20.0, noise_share = 0.5;
     static constexpr int steps = 5;
 
     static size_t scratch_reals(const MapKnown& known) {
@@ -36,10 +37,14 @@ public:
         spare_ = scratch;  // p + q
     }
 
-    // `matrix`: old features by (new features, 1), by rows; `center`: what the new ones are taken from.
-    void solve(double* matrix, double* center) {
+    // `matrix`: old features by (new features, 1), by rows; `center`: what the new ones are taken from. Returns the
+    // share of the new features that the old ones do not explain.
+    double solve(double* matrix, double* center) {
         standardise();
         sum();
+        const double unexplained = unexplained_share();
+        ridge_ = ridge + unexplained * double(p_);
+        known_noise_ = noise_share * unexplained;
         pool(0.0);
         fit();
         if (later_ > 0.0) {
@@ -52,6 +57,7 @@ public:
             for (int step = 0; step < steps; ++step) agree();
         }
         turn_round(matrix, center);
+        return unexplained;
     }
 
 private:
@@ -86,6 +92,44 @@ private:
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
     }
 
+    // By how much more a trial regression leaves of the new features than it would if they were linear functions
+    // of the old ones, in what it would leave if they had nothing to do with them.
+    double unexplained_share() {
+        const double rows = known_.rows, chance = caution / (rows * rows), trial = trial_ridge * double(p_);
+        double total = 0.0;
+        for (size_t i = 0; i < p_; ++i) total += xx_[i][i];
+        if (!(chance < 1.0) || !(total > 0.0)) return 0.0;
+        copy(normal_, xx_);
+        factor(normal_, [trial](size_t) { return trial; });
+        invert_root();
+        solve_upper(normal_, inverse_root_);
+        double trace = 0.0;
+        for (size_t i = 0; i < p_; ++i) trace += inverse_root_[i][i];
+        const double squares = sum_of_squares(inverse_root_);
+        w_.clear();
+        add_product(w_, inverse_root_, xa_);
+        double left = 0.0, counted = 0.0;
+        for (size_t j = 0; j < q_; ++j) {
+            if (!(aa_[j] > 0.0)) continue;
+            double own = aa_[j];
+            for (size_t i = 0; i < p_; ++i) own -= w_[i][j] * (xa_[i][j] + trial * w_[i][j]);
+            left += own / aa_[j];
+            counted += 1.0;
+        }
+        const double if_exact = trial * trial * (trace - trial * squares) / total;
+        const double if_noise = (trial * trial * squares + (rows - 1.0 - double(p_))) / (rows - 1.0);
+        if (!(counted > 0.0) || !(if_noise > 1e-9)) return 0.0;
+        const double share = ((left / counted - if_exact) / if_noise - chance) / (1.0 - chance);
+        return share > 0.0 ? (share < 1.0 ? share : 1.0) : 0.0;
+    }
+
+    // inverse_root_ <- R'^-1, where R is the root in normal_.
+    void invert_root() {
+        inverse_root_.clear();
+        for (size_t i = 0; i < p_; ++i) inverse_root_[i][i] = 1.0;
+        solve_lower(normal_, inverse_root_);
+    }
+
     // Adds the later rows as one row of weight `extra`, its old features at 0: sums about the common mean.
     void pool(double extra) {
         extra_ = extra;
@@ -103,10 +147,8 @@ private:
     void fit() {
         copy(normal_, xx_);
         regress(xa_, aa_, weight_);
-        inverse_root_.clear();
-        for (size_t i = 0; i < p_; ++i) inverse_root_[i][i] = 1.0;
-        solve_lower(normal_, inverse_root_);
-        const double unseen = ridge * sum_of_squares(inverse_root_) / double(p_);
+        invert_root();
+        const double unseen = ridge_ * sum_of_squares(inverse_root_) / double(p_);
         look();
         double shown = 0.0;
         for (size_t i = 0; i < p_; ++i) shown += dot(w_[i], together_[i], q_);
@@ -134,16 +176,16 @@ private:
 
     // W and R by ridge regression on sums of products; normal_ is that of x with x, and is factored.
     void regress(const Dense& xa, const double* aa, double weight) {
-        factor(normal_, [](size_t) { return ridge; });
+        factor(normal_, [this](size_t) { return ridge_; });
         copy(w_, xa);
         solve_lower(normal_, w_);
         solve_upper(normal_, w_);
         for (size_t j = 0; j < q_; ++j) noise_[j] = aa[j];
         for (size_t i = 0; i < p_; ++i)
-            for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (xa[i][j] + ridge * w_[i][j]);
+            for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (xa[i][j] + ridge_ * w_[i][j]);
         for (size_t j = 0; j < q_; ++j) {
             const double left = noise_[j] / weight;
-            noise_[j] = (left > 0.0 ? left : 0.0) + least_noise;
+            noise_[j] = (left > known_noise_ ? left : known_noise_) + least_noise;
         }
     }
 
@@ -179,7 +221,7 @@ private:
     const MapKnown known_;
     const size_t p_, q_;
     const double later_;
-    double weight_ = 0.0, extra_ = 0.0;
+    double weight_ = 0.0, extra_ = 0.0, ridge_ = ridge, known_noise_ = 0.0;
     const Dense spread_, xx_, normal_, inverse_root_, xa_, both_xa_, w_, together_, correlation_, around_, gain_, seen_;
     double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *x_, *spare_;
 };

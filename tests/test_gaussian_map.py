@@ -70,6 +70,12 @@ def huge_offset():
     return known(X, Z + 1e9, 10)
 
 
+def unrelated(overlap=20, old=4, new=6):
+    """The new features have nothing to do with the old ones."""
+    X, _ = streams(old, new, 200)
+    return known(X, streams(old, new, 200, seed=1)[1], overlap)
+
+
 def rank_deficient():
     X, Z = streams(2, 2, 100, noise=0.0)
     return known(np.hstack([X, X, X]), np.hstack([Z, -Z, Z, Z]), 30)
@@ -100,6 +106,9 @@ CASES = {
     "huge values": huge_values,
     "huge offset": huge_offset,
     "rank deficient": rank_deficient,
+    "unrelated": unrelated,
+    "unrelated, fewer rows than features": lambda: unrelated(8, 12, 9),
+    "related in part": lambda: known(*streams(4, 6, 200, noise=2.0), 30),
     "tiny overlap spread": tiny_overlap_spread,
 }
 
@@ -129,14 +138,31 @@ def oracle(what, divisor):
         aa = B * (D @ S[:q, :q] @ D + np.outer(m_a - a, m_a - a)) + extra * np.outer(rest - a, rest - a)
         return x, a, xx, xa, aa
 
+    def unexplained():
+        _, _, xx, xa, aa = sums(0.0)
+        varies, t = np.diag(aa) > 0.0, 0.1 * p
+        if B * B <= 20 or not np.trace(xx) > 0.0 or not varies.any():
+            return 0.0
+        W = np.linalg.inv(xx + t * np.eye(p)) @ xa
+        left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W)
+        # The eigenvalues of the Gram matrix of B rows about their mean: those of xx, and 0 for the rest.
+        k = np.sort(np.maximum(np.linalg.eigvalsh(xx), 0.0))[::-1]
+        k = np.concatenate([k, np.zeros(B)])[: max(B - 1, np.sum(k > 1e-9 * k[0]))]
+        exact, nothing = t**2 * np.sum(k / (k + t) ** 2) / np.sum(k), t**2 * np.sum((k + t) ** -2.0) / (B - 1)
+        share = np.mean(left[varies] / np.diag(aa)[varies]) - exact
+        return np.clip((share / nothing - 20.0 / B**2) / (1.0 - 20.0 / B**2), 0.0, 1.0)
+
+    u = unexplained()
+    penalty = 0.1 + p * u
+
     def ridge(xx, xa, aa, weight):
-        W = np.linalg.inv(xx + 0.1 * np.eye(p)) @ xa
+        W = np.linalg.inv(xx + penalty * np.eye(p)) @ xa
         left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W) / weight
-        return W, np.maximum(left, 0.0) + 1e-3
+        return W, np.maximum(left, 0.5 * u) + 1e-3
 
     def fitted(xx, xa, aa, weight):
         W, R = ridge(xx, xa, aa, weight)
-        unseen = 0.1 * np.trace(np.linalg.inv(xx + 0.1 * np.eye(p))) / p
+        unseen = penalty * np.trace(np.linalg.inv(xx + penalty * np.eye(p))) / p
         return W, R + 0.1 * unseen * np.mean(np.diag(W.T @ spread @ W))
 
     def turned(W, R):
@@ -154,15 +180,16 @@ def oracle(what, divisor):
             second = E @ G @ E.T + spread - E @ W.T @ spread
             W, R = ridge(xx + n * second, xa + n * E @ G, aa + n * G, B + extra + n)
     back = turned(W, R) @ D
-    return np.column_stack([back, x]) / divisor, mean + sd * a
+    return np.column_stack([back, x]) / divisor, mean + sd * a, u
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_map_is_that_of_the_equations(be, name):
     what = CASES[name]()
     for divisor in (1.0, 2.5):
-        matrix, center = gaussian_map(what, divisor, be.NAME)
-        wanted, wanted_center = oracle(what, divisor)
+        matrix, center, unexplained = gaussian_map(what, divisor, be.NAME)
+        wanted, wanted_center, wanted_unexplained = oracle(what, divisor)
+        assert unexplained == pytest.approx(wanted_unexplained, abs=1e-9)
         # A column of a feature that reads in the thousands is small: each is compared by its own size.
         size = np.abs(wanted).max(axis=0) + 1e-300
         np.testing.assert_allclose(matrix / size, wanted / size, rtol=0, atol=1e-9)
@@ -173,7 +200,9 @@ def test_the_map_is_that_of_the_equations(be, name):
 @pytest.mark.parametrize("name", CASES)
 def test_backends_agree(name):
     what = CASES[name]()
-    (matrix, center), (wanted, wanted_center) = (gaussian_map(what, 1.5, be) for be in ("native", "numpy"))
+    native, numpy = (gaussian_map(what, 1.5, be) for be in ("native", "numpy"))
+    (matrix, center, unexplained), (wanted, wanted_center, wanted_unexplained) = native, numpy
+    assert unexplained == pytest.approx(wanted_unexplained, abs=1e-9)
     assert matrix.shape == wanted.shape
     size = np.abs(wanted).max(axis=0) + 1e-300
     np.testing.assert_allclose(matrix / size, wanted / size, rtol=0, atol=1e-9)
@@ -192,9 +221,49 @@ def test_a_map_is_finite_and_leaves_what_it_rests_on_as_it_was(be, name):
 
 
 def test_a_constant_feature_says_nothing(be):
-    matrix, _ = gaussian_map(constant_features(), 1.0, be.NAME)
+    matrix, _, _ = gaussian_map(constant_features(), 1.0, be.NAME)
     assert not matrix[:, 2].any()
     np.testing.assert_allclose(matrix[1], 0.0, atol=1e-12)
+
+
+def unexplained_in(overlap, *, noise, seeds=40, old=5, new=4):
+    """What maps say of new features of which this share is noise, by the stream's seed."""
+    found = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, old))
+        W = rng.normal(size=(old, new))
+        Z = np.sqrt(1.0 - noise) * X @ (W / np.linalg.norm(W, axis=0)) + np.sqrt(noise) * rng.normal(
+            size=(200, new)
+        )
+        found.append(gaussian_map(known(X, Z, overlap, new=False), 1.0).unexplained)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 0.7, 1.0])
+def test_a_long_overlap_tells_what_is_unexplained(noise):
+    found = unexplained_in(100, noise=noise)
+    # The ridge of the trial takes a little for noise, and leaves some noise out.
+    assert found.mean() == pytest.approx(noise, abs=0.05)
+
+
+def test_a_short_overlap_calls_nothing_noise_that_may_be_none():
+    for overlap in (1, 2, 3, 4):
+        assert not unexplained_in(overlap, noise=0.0).any()
+    assert np.quantile(unexplained_in(10, noise=0.0), 0.9) < 0.05
+    assert np.median(unexplained_in(10, noise=1.0)) > 0.6
+
+
+def test_what_has_nothing_to_do_with_the_old_features_leaves_them_near_their_mean(be):
+    for overlap, old, new in ((10, 5, 4), (10, 12, 9), (40, 6, 6)):
+        what = unrelated(overlap, old, new)
+        matrix, center, unexplained = gaussian_map(what, np.sqrt(old), be.NAME)
+        Z = streams(old, new, 200, seed=1)[1]
+        X = streams(old, new, 200)[0]
+        guess = (Z[overlap:] - center) @ matrix[:, :-1].T + matrix[:, -1]
+        # A guess that says nothing would be off by as much as the features vary.
+        assert unexplained > 0.2
+        assert np.mean((guess - X[overlap:]) ** 2) < 1.6 * np.mean(X[overlap:] ** 2)
 
 
 def not_a_covariance(kind):
@@ -212,8 +281,8 @@ def not_a_covariance(kind):
 @pytest.mark.parametrize("kind", ["old", "joint"])
 def test_a_matrix_without_a_root_gives_the_same_map_in_both_backends(be, kind):
     what = not_a_covariance(kind)
-    matrix, center = gaussian_map(what, 1.0, be.NAME)
-    wanted, wanted_center = gaussian_map(what, 1.0, "numpy")
+    matrix, center, _ = gaussian_map(what, 1.0, be.NAME)
+    wanted, wanted_center, _ = gaussian_map(what, 1.0, "numpy")
     assert np.isfinite(matrix).all() and np.isfinite(center).all()
     np.testing.assert_allclose(matrix, wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max())
     np.testing.assert_allclose(center, wanted_center, rtol=1e-6)
@@ -223,7 +292,7 @@ def test_what_is_no_number_is_refused_when_the_map_is_set(be):
     what = plain()
     bad = what.covariance.copy()
     bad[0, 8] = bad[8, 0] = np.nan
-    matrix, center = gaussian_map(replace(what, covariance=bad), 1.0, be.NAME)
+    matrix, center, _ = gaussian_map(replace(what, covariance=bad), 1.0, be.NAME)
     with pytest.raises(ValueError, match="holds NaN"):
         be.AffineMap(6, 4).set(np.ascontiguousarray(matrix), np.ascontiguousarray(center))
 

@@ -57,3 +57,50 @@ def test_the_model_does_not_collapse(data, relation, overlap):
     model, alone = runs.mean(axis=0)
     # .02 is the promise; three runs leave an error of about .01 beside it.
     assert model >= alone - 0.03, f"{model:.3f} against {alone:.3f}"
+
+
+def halves(seed):
+    """Old features, new ones that have nothing to do with them, and a class that both tell in part."""
+    rng = np.random.default_rng(2000 + seed)
+    X, Z = rng.normal(size=(2, ROWS, 5))
+    y = np.sign(X @ rng.normal(size=5) + Z @ rng.normal(size=5))
+    return X, Z, y, [int(label) if rng.random() < 0.2 else None for label in y]
+
+
+def swapped(X, Z, labels, overlap, seed):
+    """A model after the first row that has the new features alone."""
+    model, start = SF2EL(seed=seed), ROWS // 2 - overlap
+    for t in range(ROWS // 2 + 1):
+        row = {f"old {j}": value for j, value in enumerate(X[t])} if t < ROWS // 2 else {}
+        row |= {f"new {j}": value for j, value in enumerate(Z[t])} if t >= start else {}
+        model.learn_one(row, labels[t])
+    return model
+
+
+@pytest.mark.parametrize("overlap", [10, 40])
+def test_recovered_experts_are_followed_as_far_as_the_spaces_have_to_do_with_each_other(overlap):
+    first = {"mixed": [], "unrelated": []}
+    for seed in SEEDS:
+        X, Z, _, labels = halves(seed)
+        mixed = X @ np.random.default_rng(seed).normal(size=(5, 5))
+        for kind, new in (("mixed", mixed), ("unrelated", Z)):
+            model = swapped(X, new, labels, overlap, seed)
+            # The label of the row after the swap, where it has one, has moved the weights already.
+            first[kind].append(model.weights()["recovered"])
+    assert min(first["mixed"]) > 0.8
+    assert max(first["unrelated"]) < {10: 0.75, 40: 0.6}[overlap]
+
+
+def test_spaces_that_have_nothing_to_do_with_each_other_cost_little():
+    short = []
+    for seed in range(6):
+        X, Z, y, labels = halves(seed)
+        model = swapped(X, Z, labels, 10, seed)
+        t = ROWS // 2 + 1
+        names = [f"new {j}" for j in range(5)]
+        right = [
+            float(np.mean(one.run_many(Z[t:], labels[t:], features=names).prediction == y[t:]))
+            for one in (model, SF2EL(seed=seed))
+        ]
+        short.append(right[1] - right[0])
+    assert np.mean(short) < 0.02

@@ -13,12 +13,25 @@ thought to depend most on what hardly varies.) Then come the new rows of which t
 seen: their covariance G is what W'SW + R should be, and a few steps of expectation-maximisation bring W and R
 to agree with it, the later rows counting as at most ``FEW`` times the overlap's.
 
+New features may have little to do with the old ones. How little is told by a trial regression with ridge
+t = ``TRIAL_RIDGE`` d1 on the overlap's rows. With K their Gram matrix, the share rho of the new features that
+it leaves is, on average,
+
+.. math:: \rho_0 = t^2 \, \mathrm{tr}\, K (K + tI)^{-2} / \mathrm{tr}\, K, \qquad
+    \rho_1 = t^2 \, \mathrm{tr}\, (K + tI)^{-2} / (B - 1)
+
+where they are linear functions of the old ones, and where they have nothing to do with them. (rho - rho_0) /
+rho_1, less what chance makes of it in so few rows, is the unexplained share u. It raises the ridge by d1 u,
+as noise of variance u does where coefficients have variance 1 / d1, and is noise of the new features in part:
+what cannot be recovered is then left near its mean.
+
 The steps are a backend's (``numpy_backend/gaussian_map.py``, ``native/gaussian_map.hpp``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +49,13 @@ SHRUNK = 0.2
 
 UNSEEN = 0.1
 """Share of what the overlap cannot have shown that counts as noise of the new features."""
+
+TRIAL_RIDGE = 0.1
+CAUTION = 20.0
+"""Divided by the square of the rows that had both spaces: the unexplained share that chance may make."""
+
+NOISE = 0.5
+"""Share of the unexplained that counts as noise of the new features, whatever later rows say."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +98,27 @@ def correlation(covariance: Floats) -> Floats:
     return np.asarray(covariance * inverse[:, None] * inverse)
 
 
-def gaussian_map(known: Known, divisor: float, backend: str | None = None) -> tuple[Floats, Floats]:
-    """Return a matrix, old features by (new features, 1), and the center that the new ones are taken from.
+class Solved(NamedTuple):
+    """A map: its matrix, old features by (new features, 1), and the center that the new ones are taken from.
+
+    ``unexplained`` is the share of the new features that the old ones do not tell.
+    """
+
+    matrix: Floats
+    center: Floats
+    unexplained: float
+
+
+def gaussian_map(known: Known, divisor: float, backend: str | None = None) -> Solved:
+    """Return the map.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2))
     >>> Z = X @ rng.normal(size=(2, 3)) + 7.0
     >>> both = np.hstack([Z, X])
     >>> known = Known(40, 3, both.mean(axis=0), np.cov(both.T, bias=True), np.eye(2), None)
-    >>> matrix, center = gaussian_map(known, 1.0)
-    >>> bool(np.abs((Z - center) @ matrix[:, :3].T + matrix[:, 3] - X).max() < 0.1)
-    True
+    >>> matrix, center, unexplained = gaussian_map(known, 1.0)
+    >>> bool(np.abs((Z - center) @ matrix[:, :3].T + matrix[:, 3] - X).max() < 0.1), round(unexplained, 2)
+    (True, 0.0)
     """
-    matrix, center = _core.backend(backend).gaussian_map(known, divisor)
-    return matrix, center
+    return Solved(*_core.backend(backend).gaussian_map(known, divisor))

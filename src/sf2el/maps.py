@@ -124,6 +124,7 @@ class JointMap:
         self.joint: Any = _core.backend(backend).Moments(new_dim + old_dim, precision)
         self.affine: Any = None  # until it is solved
         self.brief = False  # whether the map itself is kept in 16 bits a number
+        self.unexplained = 0.0  # share of the new features that the old ones do not tell, once it is solved
         self._rows = 0
 
     def _open(self, rank: int = 0) -> None:
@@ -210,7 +211,7 @@ class JointMap:
             new=self._shown(new),
         )
         divisor, _, backend = self._made
-        matrix, center = gaussian_map(known, divisor, backend)
+        matrix, center, self.unexplained = gaussian_map(known, divisor, backend)
         center = np.clip(center, -LARGEST_FEATURE, LARGEST_FEATURE)
         if self.affine is None:
             self._open()
@@ -350,7 +351,7 @@ class JointMap:
     def clone(self) -> JointMap:
         """Return a map that goes its own way from here."""
         twin = JointMap(self.new_dim, self.old_dim, *self._made)
-        twin.brief = self.brief
+        twin.brief, twin.unexplained = self.brief, self.unexplained
         if self.sketched:
             twin.sketch()
         joint = None if self.joint is None else self.joint.state()

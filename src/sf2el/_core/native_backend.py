@@ -125,7 +125,7 @@ def OnlineLogistic(settings: LogisticSettings, dim: int) -> _native.OnlineLogist
     )
 
 
-def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
+def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
     """Solve for a map, compiled unless it is between very many features."""
     if len(known.mean) > MOST_COMPILED:
         return wide_gaussian_map(known, divisor)

@@ -211,7 +211,7 @@ class BankRecipe(BankBudget):
         if stage.past is None or not stage.recovers:
             return self.weights_from(stage, own)
         past = shared([entry_of(seat).base for seat in stage.past.seats], stage.past.seats)
-        share = recovered_share(stage.psi.rows)
+        share = recovered_share(stage.psi.rows, stage.psi.unexplained)
         return self.weights_from(stage, np.concatenate([share * past, (1.0 - share) * own]))
 
     def weights_from(self, stage: Stage, prior: Floats) -> BankWeights:
@@ -319,7 +319,7 @@ class BankRecipe(BankBudget):
         worth: dict[str, float] = {}
         for seat, weight in zip(stage.past.seats, normalised(before[-len(stage.past.seats) :]), strict=True):
             worth[entry_of(seat).name] = worth.get(entry_of(seat).name, 0.0) + float(weight)
-        parts, trust = [], recovered_share(stage.psi.rows)
+        parts, trust = [], recovered_share(stage.psi.rows, stage.psi.unexplained)
         for space, share in ((stage.past, trust), (stage.current, 1.0 - trust)):
             base = shared([entry_of(seat).base for seat in space.seats], space.seats)
             own = shared([worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in space.seats], space.seats)

@@ -18,6 +18,9 @@ Floats = npt.NDArray[np.float64]
 SHARE = 0.003
 """Share of all weight that is dealt out anew after each label, so that no expert is ever lost."""
 
+DOUBT = 0.5
+"""Share of their first weight that recovered experts lose where nothing links the spaces."""
+
 LARGEST_LOSS = 8.0
 """Of a number, in units of the noise."""
 
@@ -179,13 +182,17 @@ def weights_bytes(experts: int, *, sure: bool = True) -> int:
     return fixed_share_bytes(experts, sure=sure) + 16
 
 
-def recovered_share(rows: int) -> float:
+def recovered_share(rows: int, unexplained: float = 0.0) -> float:
     """Return the weight of the recovered experts to begin with, after an overlap of so many rows.
+
+    Where the old features did not explain the new ones in it, neither will the new ones tell the old.
 
     >>> [round(recovered_share(rows), 2) for rows in (1, 2, 5, 10, 50)]
     [0.17, 0.44, 0.83, 0.95, 0.95]
+    >>> round(recovered_share(50, unexplained=0.8), 2)
+    0.57
     """
-    return min(0.95, rows * rows / (rows * rows + 5.0))
+    return min(0.95, rows * rows / (rows * rows + 5.0)) * (1.0 - DOUBT * unexplained)
 
 
 def class_log_odds(counts: list[int], outputs: int) -> list[float]:

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.gaussian_map import FEW, LEAST_NOISE, RIDGE, SHRUNK, STEPS, UNSEEN, Known, Shown, correlation
+from sf2el.gaussian_map import (
+    CAUTION,
+    FEW,
+    LEAST_NOISE,
+    NOISE,
+    RIDGE,
+    SHRUNK,
+    STEPS,
+    TRIAL_RIDGE,
+    UNSEEN,
+    Known,
+    Shown,
+    correlation,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,16 +45,43 @@ class _Sums:
             self.aa + between * a**2,
         )
 
-    def regressed(self) -> tuple[Floats, Floats, Floats]:
-        """Return W and R by ridge regression, and a root of the inverse of xx + RIDGE."""
-        half = np.asarray(np.linalg.inv(_root(self.xx, RIDGE)), dtype=np.float64)
+    def regressed(self, prior: _Prior) -> tuple[Floats, Floats, Floats]:
+        """Return W and R by ridge regression, and a root of the inverse of xx + ridge."""
+        half = np.asarray(np.linalg.inv(_root(self.xx, prior.ridge)), dtype=np.float64)
         w = half.T @ (half @ self.xa)
-        left = self.aa - np.sum(w * (self.xa + RIDGE * w), axis=0)
-        return w, np.maximum(left / self.weight, 0.0) + LEAST_NOISE, half
+        left = self.aa - np.sum(w * (self.xa + prior.ridge * w), axis=0)
+        return w, np.maximum(left / self.weight, prior.noise) + LEAST_NOISE, half
+
+    def unexplained(self) -> float:
+        """Return the share of the new features that the old ones do not explain."""
+        p, rows = len(self.xx), self.weight
+        chance, trial, varies = CAUTION / rows**2, TRIAL_RIDGE * p, self.aa > 0.0
+        total = float(np.trace(self.xx))
+        if not chance < 1.0 or not total > 0.0 or not varies.any():
+            return 0.0
+        half = np.linalg.inv(_root(self.xx, trial))
+        inverse = half.T @ half
+        w = inverse @ self.xa
+        left = (self.aa - np.sum(w * (self.xa + trial * w), axis=0))[varies] / self.aa[varies]
+        squares = float(np.sum(inverse**2))
+        if_exact = trial**2 * (float(np.trace(inverse)) - trial * squares) / total
+        if_noise = (trial**2 * squares + rows - 1.0 - p) / (rows - 1.0)
+        if not if_noise > 1e-9:
+            return 0.0
+        share = ((float(left.mean()) - if_exact) / if_noise - chance) / (1.0 - chance)
+        return min(share, 1.0) if share > 0.0 else 0.0
 
 
-def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
-    """Return a matrix, old features by (new features, 1), and the center that the new ones are taken from."""
+@dataclass
+class _Prior:
+    """What is known of W and R beforehand: a ridge, and a noise that every new feature has at least."""
+
+    ridge: float
+    noise: float
+
+
+def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
+    """Return a matrix, the center that the new features are taken from, and what of them is unexplained."""
     new_dim = known.new_dim
     rows = float(known.rows)
     covariance, m_x = known.covariance, known.mean[new_dim:] * divisor
@@ -60,22 +100,25 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats]:
         rows * covariance[new_dim:, :new_dim] * divisor * inverse,
         rows * np.diagonal(covariance)[:new_dim] * inverse**2,
     )
+    unexplained = found.unexplained()
+    prior = _Prior(RIDGE + unexplained * len(m_x), NOISE * unexplained)
     spread = _spread(known, len(m_x))
-    w, noise = _fitted(found, spread)
+    w, noise = _fitted(found, spread, prior)
     extra, rest = 0.0, np.zeros(new_dim)
     if shown.later > 0.0:
         # The mean of many later rows says where the old features' mean was, as surely as the noise allows:
         # they stand as one row of that weight, with the old features at 0.
         extra, rest = shown.later * float(np.mean(noise)), -rows * a_0 / shown.later
         found = found.pooled(extra, m_x, a_0 - rest)
-        w, noise = _fitted(found, spread)
+        w, noise = _fitted(found, spread, prior)
         weight = min(FEW * rows, shown.later)
         for _ in range(STEPS):
-            w, noise = _agreed(found, spread, w, noise, correlation(shown.covariance), weight)
+            w, noise = _agreed(found, spread, w, noise, correlation(shown.covariance), weight, prior)
     _, gain = _turned(spread, w, noise)
     matrix = (inverse[:, None] * gain).T
     mean_x, mean_a = rows * m_x / found.weight, (rows * a_0 + extra * rest) / found.weight
-    return np.column_stack([matrix, mean_x]) / divisor, shown.mean + shown.deviation * mean_a
+    center = shown.mean + shown.deviation * mean_a
+    return np.column_stack([matrix, mean_x]) / divisor, center, unexplained
 
 
 def _spread(known: Known, old_dim: int) -> Floats:
@@ -85,10 +128,10 @@ def _spread(known: Known, old_dim: int) -> Floats:
     return np.asarray((1.0 - SHRUNK) * correlation(known.old) + SHRUNK * np.eye(old_dim))
 
 
-def _fitted(found: _Sums, spread: Floats) -> tuple[Floats, Floats]:
+def _fitted(found: _Sums, spread: Floats, prior: _Prior) -> tuple[Floats, Floats]:
     """Return W and R from rows that had both spaces; what they cannot have shown of W is noise in part."""
-    w, noise, half = found.regressed()
-    unseen = RIDGE * float(np.sum(half**2)) / len(half)
+    w, noise, half = found.regressed(prior)
+    unseen = prior.ridge * float(np.sum(half**2)) / len(half)
     return w, noise + UNSEEN * unseen * float(np.mean(np.sum(w * (spread @ w), axis=0)))
 
 
@@ -101,7 +144,13 @@ def _turned(spread: Floats, w: Floats, noise: Floats) -> tuple[Floats, Floats]:
 
 
 def _agreed(
-    found: _Sums, spread: Floats, w: Floats, noise: Floats, correlation: Floats, weight: float
+    found: _Sums,
+    spread: Floats,
+    w: Floats,
+    noise: Floats,
+    correlation: Floats,
+    weight: float,
+    prior: _Prior,
 ) -> tuple[Floats, Floats]:
     """Return W and R after a step of expectation-maximisation on rows without the old features."""
     factor, gain = _turned(spread, w, noise)
@@ -112,7 +161,7 @@ def _agreed(
         found.xa + weight * seen.T,
         found.aa + weight * np.diagonal(correlation),
     )
-    return both.regressed()[:2]
+    return both.regressed(prior)[:2]
 
 
 def _root(matrix: Floats, raised: float | Floats) -> Floats:
