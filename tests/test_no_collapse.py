@@ -79,7 +79,7 @@ def swapped(X, Z, labels, overlap, seed):
 
 @pytest.mark.parametrize("overlap", [10, 40])
 def test_recovered_experts_are_followed_as_far_as_the_spaces_have_to_do_with_each_other(overlap):
-    first = {"mixed": [], "unrelated": []}
+    first, told = {"mixed": [], "unrelated": []}, "the old features do not explain"
     for seed in SEEDS:
         X, Z, _, labels = halves(seed)
         mixed = X @ np.random.default_rng(seed).normal(size=(5, 5))
@@ -87,6 +87,8 @@ def test_recovered_experts_are_followed_as_far_as_the_spaces_have_to_do_with_eac
             model = swapped(X, new, labels, overlap, seed)
             # The label of the row after the swap, where it has one, has moved the weights already.
             first[kind].append(model.weights()["recovered"])
+            last = model.events().last
+            assert any(event.text.startswith(told) for event in last) == (kind == "unrelated"), last
     assert min(first["mixed"]) > 0.8
     assert max(first["unrelated"]) < {10: 0.75, 40: 0.6}[overlap]
 

@@ -43,6 +43,7 @@ TEXTS = (
     "swap to {0:.0f} features, old ones among them; the experts of the {1:.0f} before go on beside",
     "the budget has no room for {0:.0f} new features beside the {1:.0f} current ones: they are not used",
     "labels have spoken against the vanished space: its experts and its map make room for others",
+    "the old features do not explain {0:.0f} % of the new ones: those recovered are followed less at first",
 )
 (
     FIRST_SPACE,
@@ -74,11 +75,15 @@ TEXTS = (
     GROWN,
     PASSED_OVER,
     OUTDONE,
+    UNEXPLAINED,
 ) = range(len(TEXTS))
 """Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
 
-DETAILS = frozenset({BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS, SKETCHED, SETTLED, UNRELATED})
-"""Kinds that tell how a change of features was paid for: a short log is kept for the changes themselves."""
+DETAILS = frozenset(
+    {BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS, SKETCHED, SETTLED, UNRELATED, UNEXPLAINED}
+)
+"""Kinds that tell more of a change of features, or how it was paid for: a short log is kept for the changes
+themselves."""
 
 
 class Happened(NamedTuple):

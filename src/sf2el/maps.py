@@ -50,6 +50,8 @@ class RidgeMap:
     """Solving uses up the sums: no more rows can be taken in after it."""
 
     sketched = False
+    unexplained = 0.0
+    """It does not ask how far the spaces have to do with each other."""
 
     def __init__(
         self, new_dim: int, old_dim: int, ridge: float, intercept: bool, backend: str | None

@@ -25,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 Row = Mapping[Hashable, Any]
 Observed = Mapping[Hashable, float]
 
+WORTH_TELLING = 0.1
+"""Unexplained share of the new features from which a swap's event is followed by one that says so."""
+
 
 @dataclass(frozen=True)
 class Track:
@@ -275,6 +278,8 @@ class StreamModel(KeptModel):
                 kind = stage.swap(change.names, self._rows_seen)
                 rows = 0 if stage.psi is None else stage.psi.rows
                 numbers = (float(len(change.names)), float(rows))
+                if stage.psi is not None and stage.psi.unexplained >= WORTH_TELLING:
+                    told = [Happened(events.UNEXPLAINED, 100.0 * stage.psi.unexplained)]
             case Kind.REVERT:
                 kind = events.REVERTED
                 stage.revert()
