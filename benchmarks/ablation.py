@@ -75,7 +75,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "the paper's learner": lambda: bank_of(lambda entry: None if entry.paper else entry),
     "later rows in the map": lambda: patch.object(maps.JointMap, "_shown", lambda self, new: None),
     "the Gaussian map (ridge)": lambda: patch.object(maps, "gaussian_map", ridge),
-    "white experts": lambda: patch.object(recipe.BankRecipe, "_whiten", lambda self, stage: None),
+    "white experts": lambda: patch.object(recipe, "whiten", lambda self, stage: None),
     SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
 }
 

@@ -18,7 +18,10 @@ import argparse
 import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -29,6 +32,7 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is l
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
+from sf2el import maps  # noqa: E402
 from sf2el.bank import weights  # noqa: E402
 from sf2el.experiments.declared import settings_file  # noqa: E402
 from sf2el.experiments.default_baselines import LOGISTIC, REFIT, run_refit, run_river  # noqa: E402
@@ -45,7 +49,7 @@ LEAST_ROWS, MOST_ROWS, LEAST_FEATURES = 200, 4000, 5
 FIRST_SEED = 100
 """Settings, the default's and FESL-c's, were chosen on seeds below."""
 OVERLAP, BUDGETS, RATES = 10, (4, 16, 64), (0.3, 0.05)
-WITHOUT = f"{BUDGETS[-1]} KiB without sureness"
+WITHOUT_SURENESS, WITHOUT_DOUBT = (f"{BUDGETS[-1]} KiB without {part}" for part in ("sureness", "doubt"))
 MIXED, HALVES = "mixtures", "halves"
 FESL = "FESL-c, tuned"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "elsewhere.md"
@@ -102,6 +106,18 @@ def fesl_settings() -> list[dict[str, Any]]:
     ]
 
 
+@contextmanager
+def without_doubt() -> Any:
+    """No map asks how far the old features explain the new ones."""
+    module = import_module("sf2el._core.numpy_backend.gaussian_map")
+
+    def trusting(known: Any, divisor: float, backend: str | None) -> Any:
+        return module.gaussian_map(known, divisor)
+
+    with patch.object(module, "CAUTION", inf), patch.object(maps, "gaussian_map", trusting):
+        yield
+
+
 def run(job: Job) -> dict[str, float]:
     """Return the accuracy of every method after a change of features; NaN where a budget is too small.
 
@@ -118,8 +134,10 @@ def run(job: Job) -> dict[str, float]:
     for budget in BUDGETS:
         accuracy = run_default(stream, 1024 * budget, job.seed).get("accuracy", np.nan)
         found[f"{budget} KiB"] = accuracy
-    with patch.object(weights, "sure_of", lambda task: False):
-        found[WITHOUT] = run_default(stream, 1024 * BUDGETS[-1], job.seed).get("accuracy", np.nan)
+    unsure = patch.object(weights, "sure_of", lambda task: False)
+    for name, without in ((WITHOUT_SURENESS, unsure), (WITHOUT_DOUBT, without_doubt())):
+        with without:
+            found[name] = run_default(stream, 1024 * BUDGETS[-1], job.seed).get("accuracy", np.nan)
     found[LOGISTIC] = np.mean(run_river(LOGISTIC, stream, job.seed) == y)
     for name, said in run_refit(stream, growth=0.3, seed=job.seed).items():
         found[name] = np.mean(said == y)
@@ -158,7 +176,8 @@ def table(told: dict[tuple[str, float], dict[str, dict[str, float]]]) -> list[st
         f"| new features | label rate | method | mean accuracy | {ours} ahead by .005 and more | behind |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    methods = [f"{budget} KiB" for budget in BUDGETS[::-1]] + [WITHOUT, FESL, LOGISTIC, *REFIT]
+    methods = [f"{budget} KiB" for budget in BUDGETS[::-1]] + [WITHOUT_SURENESS, WITHOUT_DOUBT]
+    methods += [FESL, LOGISTIC, *REFIT]
     for (kind, rate), sets in told.items():
         for method in methods:
             pairs = np.array([[one[ours], one[method]] for one in sets.values()])

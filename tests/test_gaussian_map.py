@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sf2el._core import backend, native_available
-from sf2el.bank.recipe import whitening
+from sf2el.bank.white import whitening
 from sf2el.gaussian_map import Known, Shown, gaussian_map
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import _core, events
+from sf2el import events
 from sf2el.bank.bytes import BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
     LEAST_CONSTANT,
-    LEAST_SPREAD,
     LINEAR,
     LINEAR_SCALE,
     MANY_FEATURES,
@@ -30,6 +29,7 @@ from sf2el.bank.entries import (
 from sf2el.bank.giving_way import kernels_of, linear_of
 from sf2el.bank.settling import may_settle, settle
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
+from sf2el.bank.white import turn, white_of, whiten
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
 from sf2el.learner import learner_seed
@@ -312,7 +312,7 @@ class BankRecipe(BankBudget):
     def swapped(self, stage: Stage) -> None:
         """The recovered experts are followed first, and shares of what each kind was worth before."""
         before = stage.weights.weights
-        self._whiten(stage)
+        whiten(self, stage)
         if stage.past is None or not stage.recovers:
             stage.weights = self.new_weights(stage)
             return
@@ -326,44 +326,14 @@ class BankRecipe(BankBudget):
             parts.append(share * (WORTH * own + (1.0 - WORTH) * base))
         stage.weights = self.weights_from(stage, np.concatenate(parts))
 
-    def _whiten(self, stage: Stage) -> None:
-        """Give a space that has begun one more radial expert, on features without their correlations."""
-        space = stage.current
-        if space.moments is None or any(seat.name.startswith(WHITE) for seat in space.seats):
-            return
-        widest = min(kernels_of(space), key=lambda seat: entry_of(seat).gamma, default=None)
-        seats: list[Any] = []
-        for seat in space.seats:
-            seats.append(seat)
-            if seat is widest:
-                white = self.new_seat(entry_of(seat), space, stage.outputs, white=True)
-                if self.task == "classes":
-                    white.start_from(class_log_odds(stage.counts, stage.outputs))
-                seats.append(white)
-        space.seat(seats)
-        self._turn(stage)
-
     def refitted(self, stage: Stage) -> Told:
         """Go by what the space has shown by now: how experts see it white, and what labels speak against."""
-        self._turn(stage)
+        turn(stage, self.backend)
         return settle(self, stage)
-
-    def _turn(self, stage: Stage) -> None:
-        """Turn the rows of experts that see them white by what the space has shown by now."""
-        space = stage.current
-        turned = [seat for seat in space.seats if seat.name.startswith(WHITE)]
-        if turned and space.moments is not None and space.moments.count >= 2:
-            matrix = whitening(space.moments.matrix(), space.moments.count, self.backend)
-            for seat in turned:
-                seat.turn(matrix)  # type: ignore[attr-defined]
 
     def watches(self, stage: Stage) -> bool:
         """Whether something rests on what the space has shown: an expert's view, or who stays."""
-        if may_settle(stage):
-            return True
-        return stage.current.moments is not None and any(
-            seat.name.startswith(WHITE) for seat in stage.current.seats
-        )
+        return may_settle(stage) or (stage.current.moments is not None and bool(white_of(stage.current)))
 
     def reverted(self, stage: Stage) -> None:
         """The old experts are alone again, with the weights they had among themselves if they did play."""
@@ -387,16 +357,3 @@ def _task(task: str, outputs: int) -> Task:
     if task == "classes":
         return "classes" if outputs > 1 else "binary"
     return task  # type: ignore[return-value]
-
-
-def whitening(covariance: Floats, rows: float, backend: str | None = None) -> Floats:
-    """Return the symmetric matrix that takes the correlations out of features whose covariance this is.
-
-    With few rows it hardly turns: the correlation is drawn to none as if by one more row a feature.
-    Directions of little variance are not blown up, and the total variance stays.
-
-    >>> turn = whitening(np.array([[1.0, 0.9], [0.9, 1.0]]), 1000.0)
-    >>> (turn @ np.array([[1.0, 0.9], [0.9, 1.0]]) @ turn).round(1).tolist()
-    [[1.0, 0.2], [0.2, 1.0]]
-    """
-    return np.asarray(_core.backend(backend).whitening(covariance, rows, LEAST_SPREAD))
