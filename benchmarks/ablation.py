@@ -56,7 +56,7 @@ def bank_of(change: Callable[[Any], Any]) -> Any:
 
 
 def ridge(known: Any, divisor: float, backend: str | None) -> Any:
-    """Regress the old features on the new ones, standardised."""
+    """Regress the old features on the new ones, standardised, without a doubt of it."""
     new, rows, covariance = known.new_dim, known.rows, np.asarray(known.covariance)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:new], 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros(new), where=deviation > 1e-12)

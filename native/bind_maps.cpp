@@ -20,7 +20,7 @@ using Shown = std::tuple<Vector, Vector, Matrix, double>;
 std::tuple<Out<double>, Out<double>, double> gaussian_map(double rows, std::size_t new_dim, const Vector& mean,
                                                          const Matrix& covariance, const std::optional<Matrix>& old,
                                                          const std::optional<Shown>& shown, double divisor,
-                                                         const std::string& variant_name) {
+                                                         bool whole, const std::string& variant_name) {
     const std::size_t both = mean.shape(0);
     if (!(new_dim > 0 && new_dim < both)) throw nb::value_error("A map needs a feature of each space.");
     check_square(covariance, both);
@@ -31,6 +31,7 @@ std::tuple<Out<double>, Out<double>, double> gaussian_map(double rows, std::size
     known.mean = mean.data();
     known.covariance = covariance.data();
     known.divisor = divisor;
+    known.whole = whole;
     if (old) {
         check_square(*old, known.to);
         known.old_covariance = old->data();
@@ -78,7 +79,7 @@ Out<double> whitening(const Matrix& covariance, double rows, double least_spread
 
 void bind_maps(nb::module_& m) {
     m.def("gaussian_map", &gaussian_map, "rows"_a, "new_dim"_a, "mean"_a, "covariance"_a, "old"_a.none(),
-          "shown"_a.none(), "divisor"_a, "variant"_a);
+          "shown"_a.none(), "divisor"_a, "whole"_a, "variant"_a);
     m.def("factors", &factors, "matrix"_a, "deviation"_a, "correlation"_a, "rank"_a, "variant"_a);
     m.def("whitening", &whitening, "covariance"_a, "rows"_a, "least_spread"_a, "variant"_a);
 }

@@ -2,6 +2,7 @@
 // it computes, and why, is said in src/sf2el/gaussian_map.py; the letters are its.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "dense.hpp"
@@ -19,7 +20,7 @@ public:
     static size_t scratch_reals(const MapKnown& known) {
         const size_t p = known.to, q = known.from;
         return 4 * Dense::reals(p, p) + 4 * Dense::reals(p, q) + 2 * Dense::reals(q, q) + 2 * Dense::reals(q, p) +
-               9 * q + 2 * p;
+               10 * q + 2 * p;
     }
 
     // `scratch`: scratch_reals(known) doubles.
@@ -28,7 +29,7 @@ public:
           spread_(p_, p_, scratch), xx_(p_, p_, scratch), normal_(p_, p_, scratch), inverse_root_(p_, p_, scratch),
           xa_(p_, q_, scratch), both_xa_(p_, q_, scratch), w_(p_, q_, scratch), together_(p_, q_, scratch),
           correlation_(q_, q_, scratch), around_(q_, q_, scratch), gain_(q_, p_, scratch), seen_(q_, p_, scratch) {
-        for (double** vector : {&center_, &deviation_, &inverse_, &a_, &rest_, &aa_, &both_aa_, &noise_}) {
+        for (double** vector : {&center_, &deviation_, &inverse_, &a_, &rest_, &aa_, &both_aa_, &noise_, &known_noise_}) {
             *vector = scratch;
             scratch += q_;
         }
@@ -42,9 +43,8 @@ public:
     double solve(double* matrix, double* center) {
         standardise();
         sum();
-        const double unexplained = unexplained_share();
+        const double unexplained = doubt();
         ridge_ = ridge + unexplained * double(p_);
-        known_noise_ = noise_share * unexplained;
         pool(0.0);
         fit();
         if (later_ > 0.0) {
@@ -92,35 +92,52 @@ private:
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
     }
 
-    // By how much more a trial regression leaves of the new features than it would if they were linear functions
-    // of the old ones, in what it would leave if they had nothing to do with them.
-    double unexplained_share() {
+    // How far the old features explain the new ones: the share of those explained best, as many as there are old
+    // ones, that is left unexplained; in known_noise_ what of each counts as its noise.
+    double doubt() {
         const double rows = known_.rows, chance = caution / (rows * rows), trial = trial_ridge * double(p_);
         double total = 0.0;
         for (size_t i = 0; i < p_; ++i) total += xx_[i][i];
-        if (!(chance < 1.0) || !(total > 0.0)) return 0.0;
+        for (size_t j = 0; j < q_; ++j) known_noise_[j] = 0.0;
+        if (!known_.whole || !(chance < 1.0) || !(total > 0.0)) return 0.0;
         copy(normal_, xx_);
         factor(normal_, [trial](size_t) { return trial; });
         invert_root();
         solve_upper(normal_, inverse_root_);
-        double trace = 0.0;
-        for (size_t i = 0; i < p_; ++i) trace += inverse_root_[i][i];
+        normal_.clear();
+        add_product(normal_, inverse_root_, xx_);
+        double if_exact = 0.0;
+        for (size_t i = 0; i < p_; ++i) if_exact += dot(inverse_root_[i], normal_[i], p_);
+        if_exact *= trial * trial / total;
         const double squares = sum_of_squares(inverse_root_);
+        const double if_noise = (trial * trial * squares + (rows - 1.0 - double(p_))) / (rows - 1.0);
+        if (!(if_noise > 1e-9)) return 0.0;
+        const auto unexplained = [=](double left) {
+            const double share = ((left - if_exact) / if_noise - chance) / (1.0 - chance);
+            return share > 0.0 ? (share < 1.0 ? share : 1.0) : 0.0;
+        };
         w_.clear();
         add_product(w_, inverse_root_, xa_);
-        double left = 0.0, counted = 0.0;
+        size_t counted = 0;
+        double mean = 0.0;
         for (size_t j = 0; j < q_; ++j) {
             if (!(aa_[j] > 0.0)) continue;
-            double own = aa_[j];
-            for (size_t i = 0; i < p_; ++i) own -= w_[i][j] * (xa_[i][j] + trial * w_[i][j]);
-            left += own / aa_[j];
-            counted += 1.0;
+            double left = aa_[j];
+            for (size_t i = 0; i < p_; ++i) left -= w_[i][j] * (xa_[i][j] + trial * w_[i][j]);
+            spare_[counted++] = left / aa_[j];
+            known_noise_[j] = unexplained(left / aa_[j]);
+            mean += known_noise_[j];
         }
-        const double if_exact = trial * trial * (trace - trial * squares) / total;
-        const double if_noise = (trial * trial * squares + (rows - 1.0 - double(p_))) / (rows - 1.0);
-        if (!(counted > 0.0) || !(if_noise > 1e-9)) return 0.0;
-        const double share = ((left / counted - if_exact) / if_noise - chance) / (1.0 - chance);
-        return share > 0.0 ? (share < 1.0 ? share : 1.0) : 0.0;
+        if (!counted) return 0.0;
+        mean /= double(counted);
+        std::sort(spare_, spare_ + counted);
+        const size_t enough = counted < p_ ? counted : p_;
+        double left = 0.0;
+        for (size_t k = 0; k < enough; ++k) left += spare_[k];
+        const double share = unexplained(left / double(enough));
+        const double counts = share < mean ? share / mean : 1.0;
+        for (size_t j = 0; j < q_; ++j) known_noise_[j] *= noise_share * counts;
+        return share;
     }
 
     // inverse_root_ <- R'^-1, where R is the root in normal_.
@@ -185,7 +202,7 @@ private:
             for (size_t j = 0; j < q_; ++j) noise_[j] -= w_[i][j] * (xa[i][j] + ridge_ * w_[i][j]);
         for (size_t j = 0; j < q_; ++j) {
             const double left = noise_[j] / weight;
-            noise_[j] = (left > known_noise_ ? left : known_noise_) + least_noise;
+            noise_[j] = (left > known_noise_[j] ? left : known_noise_[j]) + least_noise;
         }
     }
 
@@ -221,9 +238,9 @@ private:
     const MapKnown known_;
     const size_t p_, q_;
     const double later_;
-    double weight_ = 0.0, extra_ = 0.0, ridge_ = ridge, known_noise_ = 0.0;
+    double weight_ = 0.0, extra_ = 0.0, ridge_ = ridge;
     const Dense spread_, xx_, normal_, inverse_root_, xa_, both_xa_, w_, together_, correlation_, around_, gain_, seen_;
-    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *x_, *spare_;
+    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *known_noise_, *x_, *spare_;
 };
 
 }  // namespace SF2EL_VARIANT

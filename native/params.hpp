@@ -118,6 +118,7 @@ struct MapKnown {
     double rows = 0.0;             // of the overlap
     const double* mean = nullptr;
     const double* covariance = nullptr;
+    bool whole = true;  // whether that is the covariance, not a sketch that leaves directions out
     const double* old_covariance = nullptr;  // null: not known
     // What the new space has shown by itself, in `later` rows more; null: no more than the overlap.
     const double* new_mean = nullptr;

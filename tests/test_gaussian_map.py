@@ -76,6 +76,19 @@ def unrelated(overlap=20, old=4, new=6):
     return known(X, streams(old, new, 200, seed=1)[1], overlap)
 
 
+def mixtures_and_others(overlap=30, old=4, others=5):
+    """Some new features tell the old ones, others have nothing to do with them."""
+    X, Z = streams(old, old, 200, noise=0.0)
+    return known(X, np.hstack([Z, streams(old, others, 200, seed=1)[1]]), overlap)
+
+
+def still(overlap=20, by=0.0):
+    """The old features stood still in the overlap, but for rounding."""
+    X, Z = streams(4, 6, 200)
+    X[:overlap] = X[0] + by * X[:overlap]
+    return known(X, Z, overlap)
+
+
 def rank_deficient():
     X, Z = streams(2, 2, 100, noise=0.0)
     return known(np.hstack([X, X, X]), np.hstack([Z, -Z, Z, Z]), 30)
@@ -108,6 +121,11 @@ CASES = {
     "rank deficient": rank_deficient,
     "unrelated": unrelated,
     "unrelated, fewer rows than features": lambda: unrelated(8, 12, 9),
+    "mixtures and others": mixtures_and_others,
+    "fewer mixtures than old features": lambda: mixtures_and_others(30, 4, 2),
+    "a sketch of them": lambda: replace(unrelated(), whole=False),
+    "still": still,
+    "nearly still": lambda: still(by=1e-9),
     "related in part": lambda: known(*streams(4, 6, 200, noise=2.0), 30),
     "tiny overlap spread": tiny_overlap_spread,
 }
@@ -138,27 +156,32 @@ def oracle(what, divisor):
         aa = B * (D @ S[:q, :q] @ D + np.outer(m_a - a, m_a - a)) + extra * np.outer(rest - a, rest - a)
         return x, a, xx, xa, aa
 
-    def unexplained():
+    def doubt():
         _, _, xx, xa, aa = sums(0.0)
         varies, t = np.diag(aa) > 0.0, 0.1 * p
-        if B * B <= 20 or not np.trace(xx) > 0.0 or not varies.any():
-            return 0.0
+        if not what.whole or B * B <= 20 or not np.trace(xx) > 0.0 or not varies.any():
+            return 0.0, np.zeros(q)
         W = np.linalg.inv(xx + t * np.eye(p)) @ xa
-        left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W)
+        left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W)[varies] / np.diag(aa)[varies]
         # The eigenvalues of the Gram matrix of B rows about their mean: those of xx, and 0 for the rest.
         k = np.sort(np.maximum(np.linalg.eigvalsh(xx), 0.0))[::-1]
         k = np.concatenate([k, np.zeros(B)])[: max(B - 1, np.sum(k > 1e-9 * k[0]))]
         exact, nothing = t**2 * np.sum(k / (k + t) ** 2) / np.sum(k), t**2 * np.sum((k + t) ** -2.0) / (B - 1)
-        share = np.mean(left[varies] / np.diag(aa)[varies]) - exact
-        return np.clip((share / nothing - 20.0 / B**2) / (1.0 - 20.0 / B**2), 0.0, 1.0)
 
-    u = unexplained()
+        def share(left):
+            return np.clip(((left - exact) / nothing - 20.0 / B**2) / (1.0 - 20.0 / B**2), 0.0, 1.0)
+
+        u, noise = share(np.mean(sorted(left)[:p])), np.zeros(q)
+        noise[varies] = 0.5 * share(left) * min(1.0, u / max(np.mean(share(left)), 1e-300))
+        return u, noise
+
+    u, known_noise = doubt()
     penalty = 0.1 + p * u
 
     def ridge(xx, xa, aa, weight):
         W = np.linalg.inv(xx + penalty * np.eye(p)) @ xa
         left = np.diag(aa - 2.0 * W.T @ xa + W.T @ xx @ W) / weight
-        return W, np.maximum(left, 0.5 * u) + 1e-3
+        return W, np.maximum(left, known_noise) + 1e-3
 
     def fitted(xx, xa, aa, weight):
         W, R = ridge(xx, xa, aa, weight)
@@ -264,6 +287,22 @@ def test_what_has_nothing_to_do_with_the_old_features_leaves_them_near_their_mea
         # A guess that says nothing would be off by as much as the features vary.
         assert unexplained > 0.2
         assert np.mean((guess - X[overlap:]) ** 2) < 1.6 * np.mean(X[overlap:] ** 2)
+
+
+def test_features_that_say_nothing_do_not_spoil_those_that_say_all(be):
+    for overlap in (10, 30):
+        what = mixtures_and_others(overlap)
+        matrix, center, unexplained = gaussian_map(what, 2.0, be.NAME)
+        X, Z = streams(4, 4, 200, noise=0.0)
+        new = np.hstack([Z, streams(4, 5, 200, seed=1)[1]])
+        guess = (new[overlap:] - center) @ matrix[:, :-1].T + matrix[:, -1]
+        assert unexplained == 0.0
+        assert np.mean((guess - X[overlap:]) ** 2) < 0.25 * np.mean(X[overlap:] ** 2)
+
+
+def test_old_features_that_stood_still_tell_nothing_of_the_relation(be):
+    for by in (1e-6, 1e-8, 1e-9):
+        assert gaussian_map(still(by=by), 2.0, be.NAME).unexplained < 0.05
 
 
 def not_a_covariance(kind):

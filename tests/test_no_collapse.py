@@ -106,3 +106,29 @@ def test_spaces_that_have_nothing_to_do_with_each_other_cost_little():
         ]
         short.append(right[1] - right[0])
     assert np.mean(short) < 0.02
+
+
+def test_a_loaded_model_doubts_as_much_when_a_third_space_comes_and_goes():
+    X, Z, _, labels = halves(0)
+    model = swapped(X, Z, labels, 20, 0)
+    twin = None
+    for t in range(20):
+        row = {f"new {j}": value for j, value in enumerate(Z[t])}
+        if 5 <= t < 15:
+            row |= {f"third {j}": float(j * t) for j in range(5)}
+        if t == 10:
+            twin = SF2EL.from_bytes(model.to_bytes())
+        for one in (model, twin):
+            if one is not None:
+                one.learn_one(row)
+    assert model.weights() == twin.weights()
+    assert 0.0 < model.weights()["recovered"] < 0.7
+
+
+def test_features_that_are_still_read_are_not_doubted():
+    X, Z, _, labels = halves(0)
+    model = SF2EL(seed=0)
+    old, new = [f"old {j}" for j in range(5)], [f"new {j}" for j in range(5)]
+    model.learn_many(X[:50], labels[:50], features=old)
+    model.learn_many(np.hstack([X, Z])[50:120], [None] * 70, features=old + new)  # both go on as one
+    assert model.weights()["recovered"] > 0.9

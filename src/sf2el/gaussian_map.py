@@ -14,16 +14,18 @@ seen: their covariance G is what W'SW + R should be, and a few steps of expectat
 to agree with it, the later rows counting as at most ``FEW`` times the overlap's.
 
 New features may have little to do with the old ones. How little is told by a trial regression with ridge
-t = ``TRIAL_RIDGE`` d1 on the overlap's rows. With K their Gram matrix, the share rho of the new features that
-it leaves is, on average,
+t = ``TRIAL_RIDGE`` d1 on the overlap's rows. With K their Gram matrix about their mean, which has B - 1
+eigenvalues, the share rho of a new feature that it leaves is, on average,
 
 .. math:: \rho_0 = t^2 \, \mathrm{tr}\, K (K + tI)^{-2} / \mathrm{tr}\, K, \qquad
     \rho_1 = t^2 \, \mathrm{tr}\, (K + tI)^{-2} / (B - 1)
 
-where they are linear functions of the old ones, and where they have nothing to do with them. (rho - rho_0) /
-rho_1, less what chance makes of it in so few rows, is the unexplained share u. It raises the ridge by d1 u,
-as noise of variance u does where coefficients have variance 1 / d1, and is noise of the new features in part:
-what cannot be recovered is then left near its mean.
+where it is a linear function of the old ones, and where it has nothing to do with them. (rho - rho_0) over
+rho_1, less what chance makes of it in so few rows, is its unexplained share: near 1 for noise, but less where
+there are about as many old features as rows, which then fit anything. Part of it is noise of that feature,
+whatever later rows say. The mean u over the new features explained best, as many as there are old ones and so
+enough to tell them all, raises the ridge by d1 u, as noise of variance u does where coefficients have
+variance 1 / d1. What cannot be recovered then stays near its mean.
 
 The steps are a backend's (``numpy_backend/gaussian_map.py``, ``native/gaussian_map.hpp``).
 """
@@ -51,6 +53,8 @@ UNSEEN = 0.1
 """Share of what the overlap cannot have shown that counts as noise of the new features."""
 
 TRIAL_RIDGE = 0.1
+"""Ridge of the trial regression for each old feature."""
+
 CAUTION = 20.0
 """Divided by the square of the rows that had both spaces: the unexplained share that chance may make."""
 
@@ -85,6 +89,8 @@ class Known:
     covariance: Floats
     old: Floats | None
     new: Shown | None
+    whole: bool = True
+    """Whether ``covariance`` is that of the rows, not a sketch which leaves directions of them out."""
 
 
 def correlation(covariance: Floats) -> Floats:
@@ -101,7 +107,8 @@ def correlation(covariance: Floats) -> Floats:
 class Solved(NamedTuple):
     """A map: its matrix, old features by (new features, 1), and the center that the new ones are taken from.
 
-    ``unexplained`` is the share of the new features that the old ones do not tell.
+    ``unexplained`` is the share of the new features, of as many as there are old ones, those explained best,
+    that the old ones do not explain.
     """
 
     matrix: Floats
@@ -110,7 +117,7 @@ class Solved(NamedTuple):
 
 
 def gaussian_map(known: Known, divisor: float, backend: str | None = None) -> Solved:
-    """Return the map.
+    """Return the map from what is known of both spaces.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 2))

@@ -126,7 +126,7 @@ class JointMap:
         self.joint: Any = _core.backend(backend).Moments(new_dim + old_dim, precision)
         self.affine: Any = None  # until it is solved
         self.brief = False  # whether the map itself is kept in 16 bits a number
-        self.unexplained = 0.0  # share of the new features that the old ones do not tell, once it is solved
+        self.unexplained = 0.0  # by the old features, of the new ones, when it was last solved
         self._rows = 0
 
     def _open(self, rank: int = 0) -> None:
@@ -211,6 +211,7 @@ class JointMap:
             covariance=self.joint.matrix(),
             old=self._old_covariance(old),
             new=self._shown(new),
+            whole=not self.sketched or self._rows <= RANK,
         )
         divisor, _, backend = self._made
         matrix, center, self.unexplained = gaussian_map(known, divisor, backend)

@@ -94,6 +94,14 @@ class Stage:
         """Whether the experts of the space before play."""
         return self.past is not None and self.psi is not None
 
+    @property
+    def doubt(self) -> float:
+        """How little of the past features can be told, from 0 to 1: nothing of those that are still read."""
+        if self.past is None or self.psi is None:
+            return 0.0
+        gone = len(set(self.past.names) - set(self.current.names))
+        return float(self.psi.unexplained) * gone / len(self.past.names)
+
     def roles(self) -> list[str]:
         """Return whose each expert is, ``recovered`` or ``current``, in the order of the weights."""
         past = len(self._past_risks)

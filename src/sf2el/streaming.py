@@ -26,7 +26,7 @@ Row = Mapping[Hashable, Any]
 Observed = Mapping[Hashable, float]
 
 WORTH_TELLING = 0.1
-"""Unexplained share of the new features from which a swap's event is followed by one that says so."""
+"""Doubt of what is recovered from which a swap's event is followed by one that says so."""
 
 
 @dataclass(frozen=True)
@@ -278,14 +278,14 @@ class StreamModel(KeptModel):
                 kind = stage.swap(change.names, self._rows_seen)
                 rows = 0 if stage.psi is None else stage.psi.rows
                 numbers = (float(len(change.names)), float(rows))
-                if stage.psi is not None and stage.psi.unexplained >= WORTH_TELLING:
-                    told = [Happened(events.UNEXPLAINED, 100.0 * stage.psi.unexplained)]
             case Kind.REVERT:
                 kind = events.REVERTED
                 stage.revert()
             case Kind.SURE:  # nothing but the certainty is new
                 return [Happened(kind, *numbers, change.ago)]
         told = [*told, *self._fitted(stage)]
+        if change.kind is Kind.SWAP and stage.doubt >= WORTH_TELLING:
+            told.insert(0, Happened(events.UNEXPLAINED, 100.0 * stage.doubt))
         if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE) or kind in (
             events.SWAP_NO_OVERLAP,
             events.SWAP_NO_ROOM,

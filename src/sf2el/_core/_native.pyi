@@ -68,6 +68,7 @@ def gaussian_map(
     old: Floats | None,
     shown: tuple[Floats, Floats, Floats, float] | None,
     divisor: float,
+    whole: bool,
     variant: str,
 ) -> tuple[Floats, Floats, float]: ...
 def factors(matrix: Floats, deviation: Floats, correlation: Floats, rank: int, variant: str) -> Floats: ...

@@ -132,7 +132,15 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
     new = known.new
     shown = None if new is None else (new.mean, new.deviation, new.covariance, float(new.later))
     return _native.gaussian_map(
-        float(known.rows), known.new_dim, known.mean, known.covariance, known.old, shown, divisor, _variant()
+        float(known.rows),
+        known.new_dim,
+        known.mean,
+        known.covariance,
+        known.old,
+        shown,
+        divisor,
+        known.whole,
+        _variant(),
     )
 
 

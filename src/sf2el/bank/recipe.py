@@ -205,13 +205,13 @@ class BankRecipe(BankBudget):
 
     # -- weights
 
-    def new_weights(self, stage: Stage) -> BankWeights:
-        """Return the priors of the bank."""
+    def new_weights(self, stage: Stage, trust: float | None = None) -> BankWeights:
+        """Return the priors of the bank; recovered experts have this share of them, or one by the overlap."""
         own = shared([entry_of(seat).prior for seat in stage.current.seats], stage.current.seats)
         if stage.past is None or not stage.recovers:
             return self.weights_from(stage, own)
         past = shared([entry_of(seat).base for seat in stage.past.seats], stage.past.seats)
-        share = recovered_share(stage.psi.rows, stage.psi.unexplained)
+        share = recovered_share(stage.psi.rows, stage.doubt) if trust is None else trust
         return self.weights_from(stage, np.concatenate([share * past, (1.0 - share) * own]))
 
     def weights_from(self, stage: Stage, prior: Floats) -> BankWeights:
@@ -248,9 +248,10 @@ class BankRecipe(BankBudget):
         there = {entry_of(seat).name for seat in kernels}
         missing = [entry for entry in BANK if entry.gamma and entry.name not in there]
         young = _young(kernels) and stage.weights.rounds < MANY_LABELS
+        trust = float(stage.weights.weights[: -len(stage.current.seats)].sum())
         told = self._joined(stage, missing, [entry.prior if young else ANEW for entry in missing])
         if told and not stage.weights.rounds:
-            stage.weights = self.new_weights(stage)  # all begin: none of them is there longer than others
+            stage.weights = self.new_weights(stage, trust)  # all begin: none is there longer than others
         return told
 
     def _pays(self, stage: Stage) -> bool:
@@ -319,7 +320,7 @@ class BankRecipe(BankBudget):
         worth: dict[str, float] = {}
         for seat, weight in zip(stage.past.seats, normalised(before[-len(stage.past.seats) :]), strict=True):
             worth[entry_of(seat).name] = worth.get(entry_of(seat).name, 0.0) + float(weight)
-        parts, trust = [], recovered_share(stage.psi.rows, stage.psi.unexplained)
+        parts, trust = [], recovered_share(stage.psi.rows, stage.doubt)
         for space, share in ((stage.past, trust), (stage.current, 1.0 - trust)):
             base = shared([entry_of(seat).base for seat in space.seats], space.seats)
             own = shared([worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in space.seats], space.seats)

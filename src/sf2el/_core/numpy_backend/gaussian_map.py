@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,39 +46,47 @@ class _Sums:
             self.aa + between * a**2,
         )
 
+    def left_by(self, ridge: float) -> tuple[Floats, Floats, Floats]:
+        """Return W by ridge regression, the sums of squares it leaves, and a root of the inverse it took."""
+        half = np.asarray(np.linalg.inv(_root(self.xx, ridge)), dtype=np.float64)
+        w = half.T @ (half @ self.xa)
+        return w, self.aa - np.sum(w * (self.xa + ridge * w), axis=0), half
+
     def regressed(self, prior: _Prior) -> tuple[Floats, Floats, Floats]:
         """Return W and R by ridge regression, and a root of the inverse of xx + ridge."""
-        half = np.asarray(np.linalg.inv(_root(self.xx, prior.ridge)), dtype=np.float64)
-        w = half.T @ (half @ self.xa)
-        left = self.aa - np.sum(w * (self.xa + prior.ridge * w), axis=0)
+        w, left, half = self.left_by(prior.ridge)
         return w, np.maximum(left / self.weight, prior.noise) + LEAST_NOISE, half
 
-    def unexplained(self) -> float:
-        """Return the share of the new features that the old ones do not explain."""
-        p, rows = len(self.xx), self.weight
+    def doubt(self) -> tuple[float, Floats]:
+        """Return how little the old features explain of the new ones, and what of each is noise at least."""
+        p, rows, noise = len(self.xx), self.weight, np.zeros(len(self.aa))
         chance, trial, varies = CAUTION / rows**2, TRIAL_RIDGE * p, self.aa > 0.0
         total = float(np.trace(self.xx))
         if not chance < 1.0 or not total > 0.0 or not varies.any():
-            return 0.0
-        half = np.linalg.inv(_root(self.xx, trial))
+            return 0.0, noise
+        _, left, half = self.left_by(trial)
         inverse = half.T @ half
-        w = inverse @ self.xa
-        left = (self.aa - np.sum(w * (self.xa + trial * w), axis=0))[varies] / self.aa[varies]
-        squares = float(np.sum(inverse**2))
-        if_exact = trial**2 * (float(np.trace(inverse)) - trial * squares) / total
-        if_noise = (trial**2 * squares + rows - 1.0 - p) / (rows - 1.0)
+        if_exact = trial**2 * float(np.sum(inverse * (inverse @ self.xx))) / total
+        if_noise = (trial**2 * float(np.sum(inverse**2)) + rows - 1.0 - p) / (rows - 1.0)
         if not if_noise > 1e-9:
-            return 0.0
-        share = ((float(left.mean()) - if_exact) / if_noise - chance) / (1.0 - chance)
-        return min(share, 1.0) if share > 0.0 else 0.0
+            return 0.0, noise
+
+        def unexplained(left: Any) -> Any:
+            return np.clip(((left - if_exact) / if_noise - chance) / (1.0 - chance), 0.0, 1.0)
+
+        shares = left[varies] / self.aa[varies]
+        own = unexplained(shares)
+        share, mean = float(unexplained(np.sort(shares)[:p].mean())), float(own.mean())
+        noise[varies] = NOISE * own * (share / mean if share < mean else 1.0)
+        return share, noise
 
 
 @dataclass
 class _Prior:
-    """What is known of W and R beforehand: a ridge, and a noise that every new feature has at least."""
+    """What is known of W and R beforehand: a ridge, and the noise that each new feature has at least."""
 
     ridge: float
-    noise: float
+    noise: Floats
 
 
 def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
@@ -100,8 +109,8 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
         rows * covariance[new_dim:, :new_dim] * divisor * inverse,
         rows * np.diagonal(covariance)[:new_dim] * inverse**2,
     )
-    unexplained = found.unexplained()
-    prior = _Prior(RIDGE + unexplained * len(m_x), NOISE * unexplained)
+    unexplained, noise = found.doubt() if known.whole else (0.0, np.zeros(new_dim))
+    prior = _Prior(RIDGE + unexplained * len(m_x), noise)
     spread = _spread(known, len(m_x))
     w, noise = _fitted(found, spread, prior)
     extra, rest = 0.0, np.zeros(new_dim)
