@@ -214,13 +214,17 @@ def small_model(budget="4KiB"):
     old, labels = rows(rng, 120, 8, "a")
     for row, label in zip(old, labels, strict=True):
         model.learn_one(row, bool(label))
-    new, _ = rows(rng, 10, 6, "b")
-    for row, other, label in zip(old[:10], new, labels, strict=False):
-        model.learn_one(row | other, bool(label))
-    later, labels = rows(rng, 60, 6, "b")
+    mixing = rng.normal(size=(8, 6))
+    for row, label in zip(old[:10], labels, strict=False):
+        model.learn_one(row | mixed(row, mixing), bool(label))
+    later, labels = rows(rng, 60, 8, "a")
     for row, label in zip(later, labels, strict=True):
-        model.learn_one(row, bool(label))
+        model.learn_one(mixed(row, mixing), bool(label))
     return model
+
+
+def mixed(row, mixing):
+    return {f"b{j}": float(value) for j, value in enumerate(np.array(list(row.values())) @ mixing)}
 
 
 def test_a_small_model_keeps_halves_and_a_brief_map():
