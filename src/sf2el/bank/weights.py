@@ -182,17 +182,17 @@ def weights_bytes(experts: int, *, sure: bool = True) -> int:
     return fixed_share_bytes(experts, sure=sure) + 16
 
 
-def recovered_share(rows: int, unexplained: float = 0.0) -> float:
+def recovered_share(rows: int, doubt: float = 0.0) -> float:
     """Return the weight of the recovered experts to begin with, after an overlap of so many rows.
 
-    Where the old features did not explain the new ones in it, neither will the new ones tell the old.
+    It is less where the overlap raises a doubt, from 0 to 1, that the new features tell the old ones.
 
     >>> [round(recovered_share(rows), 2) for rows in (1, 2, 5, 10, 50)]
     [0.17, 0.44, 0.83, 0.95, 0.95]
-    >>> round(recovered_share(50, unexplained=0.8), 2)
+    >>> round(recovered_share(50, doubt=0.8), 2)
     0.57
     """
-    return min(0.95, rows * rows / (rows * rows + 5.0)) * (1.0 - DOUBT * unexplained)
+    return min(0.95, rows * rows / (rows * rows + 5.0)) * (1.0 - DOUBT * doubt)
 
 
 def class_log_odds(counts: list[int], outputs: int) -> list[float]:
