@@ -285,6 +285,11 @@ public:
         return copied<Stored, Stored>(name);
     }
 
+    std::vector<std::int16_t> whole_numbers(const std::string& name) const {
+        if (array(name).type != "I16") fail(name + " is no array of whole numbers");
+        return copied<std::int16_t, std::int16_t>(name);
+    }
+
     // Names are texts, each ended by a zero byte; a leading \x01 marks a whole number.
     std::vector<std::string> names(const std::string& name) const {
         std::vector<std::string> out;
@@ -316,7 +321,8 @@ private:
 
     static const Type& type_of(const std::string& stored) {
         static const Type types[] = {{"F64", "float64", 8}, {"F32", "float32", 4}, {"F16", "float16", 2},
-                                     {"U16", "uint16", 2},  {"U8", "uint8", 1},    {"I64", "int64", 8}};
+                                     {"U16", "uint16", 2},  {"I16", "int16", 2},   {"U8", "uint8", 1},
+                                     {"I64", "int64", 8}};
         for (const Type& type : types)
             if (stored == type.stored) return type;
         fail("An array has a type that no model has");
@@ -437,7 +443,7 @@ sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const W
     p.slopes = !s.has("slopes") || s["slopes"].truth;
     // More than any kind of it takes, state and scratch: halves are thawed into doubles.
     const double side = double(p.dim) + p.size + 2.0;
-    file.ask(64.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
+    file.ask(96.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
     return p;
 }
 
@@ -495,11 +501,12 @@ public:
     }
 };
 
-// Halves: rows, and the lower triangle of the matrix in place of the covariance. The coefficients apart, as floats.
+// Halves: rows, and the lower triangle of the matrix in place of the covariance. The coefficients apart, as floats;
+// and, if kept, the factor of the inverse: an exponent for each row, then its lower triangle.
 class HalvedExpert final : public PosteriorExpert<sf2el::Halved> {
 public:
     HalvedExpert(const File& file, const std::string& key, const Json& seat, const Width& width)
-        : PosteriorExpert(without_inverse(posterior_params(file, seat["settings"], width)), seat) {
+        : PosteriorExpert(posterior_params(file, seat["settings"], width), seat) {
         const std::vector<sf2el::Half> halves = file.halves<sf2el::Half>(key, "F16", 0x7C00);
         const std::vector<float> mean = file.reals<float>(key + ".mean");
         const size_t dim = p_.dim, n = core_.size(), all = coordinates();
@@ -510,12 +517,15 @@ public:
         for (size_t i = 0; i < all * (all + 1) / 2; ++i) core_.innovations()[i] = halves[n * dim + i];
         for (size_t k = 0; k < p_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) core_.mean(k)[j] = mean[k * all + j];
-    }
-
-private:
-    static sf2el::PosteriorParams without_inverse(sf2el::PosteriorParams p) {
-        p.keep_inverse = false;
-        return p;
+        if (!p_.keep_inverse || p_.size == 0) return;
+        const std::vector<std::int16_t> factor = file.whole_numbers(key + ".factor");
+        check_size(factor, n + n * (n + 1) / 2);
+        constexpr int largest_exponent = 20;
+        for (size_t r = 0; r < n; ++r) {
+            if (factor[r] > largest_exponent || factor[r] < -largest_exponent) fail("An expert's factor is none");
+            core_.exponents()[r] = factor[r];
+        }
+        std::copy(factor.begin() + std::ptrdiff_t(n), factor.end(), core_.factor());
     }
 };
 

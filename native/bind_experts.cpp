@@ -95,7 +95,10 @@ public:
         out["coefficients"] = own(std::move(s.coefficients), {outputs(), all});
         out["covariance"] = own(std::move(s.covariance), {all, all});
         out["inverse"] = own(std::move(s.inverse), {n, n});
-        if (!s.innovations.empty()) out["innovations"] = own(std::move(s.innovations), {all, all});
+        if (!s.innovations.empty()) {
+            out["innovations"] = own(std::move(s.innovations), {all, all});
+            out["factor"] = own(std::move(s.factor), {n, n});
+        }
         out["labels"] = s.counters.labels;
         out["joined"] = s.counters.joined;
         out["removed"] = s.counters.removed;
@@ -124,6 +127,12 @@ public:
             if (innovations.shape(0) != all || innovations.shape(1) != all)
                 throw nb::value_error("This state does not fit this expert: its sizes differ.");
             s.innovations.assign(innovations.data(), innovations.data() + innovations.size());
+        }
+        if (in.contains("factor")) {
+            const auto factor = nb::cast<Matrix>(in["factor"]);
+            if (factor.shape(0) != n || factor.shape(1) != n)
+                throw nb::value_error("This state does not fit this expert: its sizes differ.");
+            s.factor.assign(factor.data(), factor.data() + factor.size());
         }
         auto& c = s.counters;
         c.labels = nb::cast<std::uint64_t>(in["labels"]);

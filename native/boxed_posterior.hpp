@@ -88,7 +88,7 @@ public:
 
 class BoxedHalved final : public BoxedAs<Halved, BoxedHalved> {
 public:
-    explicit BoxedHalved(const PosteriorParams& p) : BoxedAs(without_inverse(p)) {}
+    using BoxedAs::BoxedAs;
 
     PosteriorState state() override {
         auto halved = view();
@@ -107,6 +107,10 @@ public:
             for (size_t j = 0; j <= i; ++j)
                 out.innovations[i * all + j] = out.innovations[j * all + i] =
                     double(float_of(halved.innovations()[packed_row(i) + j]));
+        out.factor.resize(n * n);
+        const float* factor = halved.factor_floats();
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = 0; j <= i; ++j) out.factor[i * n + j] = double(factor[packed_row(i) + j]);
         return out;
     }
 
@@ -118,6 +122,8 @@ public:
             for (size_t j = 0; j < dim; ++j) halved.feature(s, j) = half_of(static_cast<float>(in.rows[s * dim + j]));
         for (size_t k = 0; k < params_.outputs; ++k)
             for (size_t j = 0; j < all; ++j) halved.mean(k)[j] = static_cast<float>(in.coefficients[k * all + j]);
+        if (in.innovations.empty() || in.factor.empty()) halved.set_factor();
+        else halved.set_factor(in.factor.data());
         if (in.innovations.empty()) {
             halved.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
             return;
@@ -125,12 +131,6 @@ public:
         for (size_t i = 0; i < all; ++i)
             for (size_t j = 0; j <= i; ++j)
                 halved.innovations()[packed_row(i) + j] = half_of(static_cast<float>(in.innovations[i * all + j]));
-    }
-
-private:
-    static PosteriorParams without_inverse(PosteriorParams p) {
-        p.keep_inverse = false;
-        return p;
     }
 };
 

@@ -55,7 +55,7 @@ enum class Precision { half, single, full };
 // matrix that it keeps in place of the covariance, and takes it back as it is.
 struct PosteriorState {
     PosteriorCounters counters;
-    std::vector<double> rows, coefficients, covariance, inverse, innovations;
+    std::vector<double> rows, coefficients, covariance, inverse, innovations, factor;
 };
 
 class AnyPosterior : public AnyExpert {

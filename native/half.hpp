@@ -2,6 +2,7 @@
 // every processor gives the same bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -14,39 +15,40 @@ using Half = std::uint16_t;  // IEEE binary16
 
 constexpr float largest_half = 65504.0f;
 
-// The nearest half, ties to even; what is too large becomes the largest.
-inline Half half_of(float value) {
+// The nearest half, ties to even; what is too large becomes the largest. Without branches: loops do it in lanes.
+SF2EL_INLINE Half half_of(float value) {
     std::uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    const Half sign = static_cast<Half>((bits >> 16) & 0x8000u);
+    const std::uint32_t sign = (bits >> 16) & 0x8000u;
     float size = value < 0.0f ? -value : value;
     size = size < largest_half ? size : largest_half;
-    std::uint32_t out;
-    if (size < 6.103515625e-05f) {
-        // Below 2^-14 halves are evenly spaced, as singles are from one half on: adding that rounds.
-        const float shifted = size + 0.5f;
-        std::memcpy(&out, &shifted, sizeof out);
-        out -= 0x3f000000u;
-    } else {
-        std::memcpy(&out, &size, sizeof out);
-        out = (out - 0x38000000u + 0xfffu + ((out >> 13) & 1u)) >> 13;
-    }
-    return static_cast<Half>(sign | out);
+    // Below 2^-14 halves are evenly spaced, as singles are from one half on: adding that rounds.
+    const float shifted = size + 0.5f;
+    std::uint32_t small, normal;
+    std::memcpy(&small, &shifted, sizeof small);
+    std::memcpy(&normal, &size, sizeof normal);
+    small -= 0x3f000000u;
+    normal = (normal - 0x38000000u + 0xfffu + ((normal >> 13) & 1u)) >> 13;
+    return static_cast<Half>(sign | (size < 6.103515625e-05f ? small : normal));
 }
 
-inline float float_of(Half half) {
+SF2EL_INLINE float float_of(Half half) {
     const std::uint32_t sign = std::uint32_t(half & 0x8000u) << 16, size = half & 0x7fffu;
-    std::uint32_t bits;
-    if (size < 0x400u) {
-        const float small = static_cast<float>(size) * 5.9604644775390625e-08f;
-        std::memcpy(&bits, &small, sizeof bits);
-    } else {
-        bits = (size << 13) + 0x38000000u;
-    }
-    bits |= sign;
+    const float small = static_cast<float>(static_cast<std::int32_t>(size)) * 5.9604644775390625e-08f;
+    std::uint32_t evenly;
+    std::memcpy(&evenly, &small, sizeof evenly);
+    const std::uint32_t bits = (size < 0x400u ? evenly : (size << 13) + 0x38000000u) | sign;
     float out;
     std::memcpy(&out, &bits, sizeof out);
     return out;
+}
+
+inline void floats_of(const Half* from, float* to, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = float_of(from[i]);
+}
+
+inline void halves_of(const float* from, Half* to, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = half_of(from[i]);
 }
 
 // The front half of a float (bfloat16): its range, and three digits of it less.

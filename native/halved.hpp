@@ -1,15 +1,21 @@
-// A posterior in half the bytes: rows and covariance as halves, the mean in single precision. A label thaws it
-// into scratch, where it is a Posterior<float> that learns, and freezes it again.
+// A posterior in about half the bytes: rows and covariance as halves, the mean in single precision.
 //
 // Once there are many labels, C (posterior minus prior) nearly cancels the prior, and halves would lose the
 // rest. What is kept instead is the covariance of the linear coefficients and of what each kept row adds to
 // those before it,
 //
-//   S = T (prior + C) T',  T = (identity, R),  R'R = K, the Gram matrix of the kept rows .
+//   S = covariance of (theta, beta),  f = theta'phi + beta'b,  b = F k,  F'F = inverse of K ,
 //
-// Its radial part is the prior's scale on the diagonal to begin with, however alike the rows are, and falls as
-// labels come: rounding takes the same small share of each entry, early and late.
+// K being the Gram matrix of the kept rows and F lower triangular. Its radial part is the prior's scale on the
+// diagonal to begin with, however alike the rows are, and falls as labels come: rounding takes the same small
+// share of each entry, early and late. F has no negative number on its diagonal and so follows from the rows;
+// unless bytes are short it is kept too, each row as whole numbers of 16 bits times a power of two. The mean is
+// that of the coefficients of k, so that F is asked for variances only, and what rounding adds to it is small.
+//
+// A row that leaves takes its direction with it: the coordinates are turned until that is the last of them.
 #pragma once
+
+#include <algorithm>
 
 #include "dense.hpp"
 #include "half.hpp"
@@ -19,250 +25,648 @@ namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
 class Halved {
-    using Thawed = Posterior<float>;
+    using Single = Posterior<float>;
 
 public:
     static size_t coordinates(const PosteriorParams& p) { return p.linear() + p.size; }
 
     static size_t state_bytes(const PosteriorParams& p) {
-        const size_t halves = size_t(p.size) * p.dim + packed_size(coordinates(p));
-        return sizeof(PosteriorCounters) + round_up(p.outputs * coordinates(p) * sizeof(float) + halves * sizeof(Half));
+        const size_t n = p.size, factor = p.keep_inverse ? n + packed_size(n) : 0;
+        const size_t short_numbers = n * p.dim + packed_size(coordinates(p)) + factor;
+        return sizeof(PosteriorCounters) +
+               round_up(p.outputs * coordinates(p) * sizeof(float) + short_numbers * sizeof(Half));
     }
 
     static size_t scratch_bytes(const PosteriorParams& p) {
-        return thawed_bytes(p) + Thawed::scratch_bytes(p) + working_reals(p) * sizeof(double);
+        return round_up(working_floats(p) * sizeof(float)) + working_doubles(p) * sizeof(double);
     }
 
-    // As for a Posterior; the parameters must say that no inverse is kept.
+    // As for a Posterior.
     Halved(const PosteriorParams& p, void* state, void* scratch) : Halved(p, state, scratch, Adopt{}) {
         std::memset(state, 0, state_bytes(p));
-        Thawed fresh(p, thawed_, own_scratch());
-        freeze(fresh);
+        *c_ = PosteriorCounters{};
+        for (size_t i = 0; i < linear_; ++i) innovations_[diagonal(i)] = half_of(float(p.linear_scale));
+        if (p.size && p.centred > 0.0) {
+            // The origin is a kept row at which little is left to learn: what all rows share is the constant's.
+            c_->n = 1;
+            innovations_[diagonal(linear_)] = half_of(float((1.0 - p.centred) * p.rbf_scale));
+            f_[0] = 1.0f;
+            keep_factor();
+        }
     }
 
     struct Adopt {};
     Halved(const PosteriorParams& p, void* state, void* scratch, Adopt)
-        : p_(p), linear_(p.linear()), stride_(coordinates(p)) {
+        : p_(p), linear_(p.linear()), stride_(coordinates(p)), slots_(p.size + 1) {
         c_ = static_cast<PosteriorCounters*>(state);
         mean_ = reinterpret_cast<float*>(c_ + 1);
         rows_ = reinterpret_cast<Half*>(mean_ + p.outputs * stride_);
         innovations_ = rows_ + size_t(p.size) * p.dim;
-        thawed_ = static_cast<unsigned char*>(scratch);
-        working_ = reinterpret_cast<double*>(own_scratch() + Thawed::scratch_bytes(p));
+        exponents_ = reinterpret_cast<std::int16_t*>(innovations_ + packed_size(stride_));
+        factor_ = exponents_ + p.size;
+        doubles_ = static_cast<double*>(scratch);
+        const size_t all = linear_ + slots_;
+        float* next = reinterpret_cast<float*>(doubles_ + working_doubles(p));
+        const auto take = [&next](size_t count) {
+            float* mine = next;
+            next += count;
+            return mine;
+        };
+        x_ = take(p.dim), r_ = take(slots_ * p.dim), f_ = take(packed_size(slots_)), s_ = take(packed_size(all));
+        a_ = take(p.outputs * all), psi_ = take(all), own_ = take(all), gain_ = take(all), step_ = take(all);
+        e_ = take(all), u_ = take(all), cos_ = take(slots_), sin_ = take(slots_), square_ = take(2 * all * all);
+        m_ = doubles_ + working_doubles(p) - p.outputs;
     }
 
-    void predict(const double* x, double* scores) { predicts(x, scores); }
+    void predict(const double* x, double* scores) {
+        look(x);
+        score(scores);
+    }
 
     // The risk from before the update; NaN where y is: then the row can only tie kept ones.
     double learn(const double* x, double y, double weight, double* scores) {
-        const bool labelled = y == y;
-        if (predicts(x, scores) || labelled) {
-            Thawed posterior = thaw();
-            posterior.learn(x, y, weight, own_scores());
-            const PosteriorCounters& now = posterior.counters();
-            if (labelled || now.ties != c_->ties || now.joined != c_->joined || now.floored != c_->floored)
-                freeze(posterior);
+        look(x);
+        score(scores);
+        if (y != y) {
+            if (Single::may_tell(p_, *c_, own_ + linear_)) tie();
+            return y;
         }
-        if (!labelled) return y;
-        if (!is_classification(p_.task)) y = Thawed::limit(y, Thawed::most_number);
-        return risk_of(p_.task, p_.outputs, scores, y);
+        if (!is_classification(p_.task)) y = Single::limit(y, Single::most_number);
+        const double risk = risk_of(p_.task, p_.outputs, scores, y);
+        thaw();
+        update(y, weight);
+        return risk;
     }
 
     PosteriorCounters& counters() { return *c_; }
     size_t linear() const { return linear_; }
     size_t size() const { return c_->n; }
-    Half& feature(size_t s, size_t j) const { return rows_[s * p_.dim + j]; }
+    Half& feature(size_t s, size_t j) const { return rows_[j * p_.size + s]; }
     float* mean(size_t k) { return mean_ + k * stride_; }
     Half* innovations() { return innovations_; }
+    std::int16_t* exponents() { return exponents_; }
+    std::int16_t* factor() { return factor_; }
 
-    // C and Q in full and in double precision.
-    void matrices(double* c, double* q) {
-        const size_t n = size(), all = linear_ + n;
-        Basis basis(*this, working_);
-        const Dense radial = unfold(basis);
-        for (size_t i = 0; i < linear_; ++i)
-            for (size_t j = 0; j <= i; ++j) c[i * all + j] = c[j * all + i] = linear_covariance(i, j);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= linear_ + r; ++j)
-                c[(linear_ + r) * all + j] = c[j * all + linear_ + r] = radial[r][j];
-        Dense inverse(n, n, basis.spare);
-        for (size_t r = 0; r < n; ++r) inverse[r][r] = 1.0;
-        solve_lower(basis.root, inverse);
-        solve_upper(basis.root, inverse);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < n; ++j) q[r * n + j] = inverse[r][j];
+    // F, packed; good until the scratch is used again.
+    const float* factor_floats() {
+        thaw_rows();
+        thaw_factor();
+        return f_;
     }
 
-    // Takes over C, a function of two indices of which the second is at most the first. The rows must be there.
+    // Takes over F.
+    void set_factor(const double* factor) {
+        for (size_t r = 0; r < size(); ++r)
+            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(factor[r * size() + j]);
+        keep_factor();
+    }
+
+    // C and the inverse of K in full and in double precision.
+    void matrices(double* c, double* q) {
+        const size_t n = size(), all = linear_ + n;
+        thaw_rows();
+        thaw_factor();
+        double* spare = doubles_;
+        Dense f(n, n, spare), s(all, all, spare), half_turned(n, all, spare);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= r; ++j) f[r][j] = double(f_[packed_row(r) + j]);
+        for (size_t i = 0; i < all; ++i)
+            for (size_t j = 0; j <= i; ++j)
+                s[i][j] = s[j][i] = double(float_of(innovations_[packed_row(i) + j])) - (i == j ? prior(i) : 0.0);
+        for (size_t r = 0; r < n; ++r)  // F' S over the radial rows
+            add_rows(half_turned[r], 1.0, f.at + r, f.stride, s, linear_, all);
+        for (size_t i = 0; i < all; ++i)
+            for (size_t j = 0; j <= i; ++j) {
+                double value = 0.0;
+                if (i < linear_) value = s[i][j];
+                else if (j < linear_) value = half_turned[i - linear_][j];
+                else
+                    for (size_t r = j - linear_; r < n; ++r)
+                        value += half_turned[i - linear_][linear_ + r] * f[r][j - linear_];
+                c[i * all + j] = c[j * all + i] = value;
+            }
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = 0; j <= i; ++j) {
+                double value = 0.0;
+                for (size_t r = i; r < n; ++r) value += f[r][i] * f[r][j];
+                q[i * n + j] = q[j * n + i] = value;
+            }
+    }
+
+    // Takes F from the rows, as they are kept.
+    void set_factor() {
+        thaw_rows();
+        compute_factor();
+        keep_factor();
+    }
+
+    // Takes over C, a function of two indices of which the second is at most the first, in the coordinates of
+    // set_factor(). The rows must be there.
     template <class Covariance>
     void keep(const Covariance& c) {
         const size_t n = size(), all = linear_ + n;
-        Basis basis(*this, working_);
+        double* spare = doubles_;
+        thaw_rows();
+        const Dense root = gram_root(spare);
         for (size_t i = 0; i < linear_; ++i)
             for (size_t j = 0; j <= i; ++j)
-                innovations_[packed_row(i) + j] = half(c(i, j) + (i == j ? p_.linear_scale : 0.0));
-        Dense radial(n, all, basis.spare), product(n, all, basis.spare);
+                innovations_[packed_row(i) + j] = half_of(float(c(i, j) + (i == j ? p_.linear_scale : 0.0)));
+        Dense radial(n, all, spare), product(n, all, spare);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < all; ++j) radial[r][j] = j <= linear_ + r ? c(linear_ + r, j) : c(j, linear_ + r);
-        add_product(product, basis.root, radial);
-        Dense turned(n, n, basis.spare), square(n, n, basis.spare);
+        add_product(product, root, radial);
+        Dense turned(n, n, spare), square(n, n, spare);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j < n; ++j) turned[j][r] = product[r][linear_ + j];
-        add_product(square, basis.root, turned);
+        add_product(square, root, turned);
         for (size_t r = 0; r < n; ++r) {
             Half* row = innovations_ + packed_row(linear_ + r);
-            for (size_t j = 0; j < linear_; ++j) row[j] = half(product[r][j]);
-            for (size_t j = 0; j <= r; ++j) row[linear_ + j] = half(square[r][j] + (j == r ? p_.rbf_scale : 0.0));
+            for (size_t j = 0; j < linear_; ++j) row[j] = half_of(float(product[r][j]));
+            for (size_t j = 0; j <= r; ++j)
+                row[linear_ + j] = half_of(float(square[r][j] + (j == r ? p_.rbf_scale : 0.0)));
         }
     }
 
 private:
-    // The kept rows in double precision, and the upper triangular factor of their Gram matrix.
-    struct Basis {
-        Basis(const Halved& of, double* scratch)
-            : n(of.c_->n),
-              dim(of.p_.dim),
-              gamma(of.p_.gamma),
-              spare(scratch + n * dim),
-              rows(scratch),
-              root(n, n, spare) {
-            for (size_t s = 0; s < n; ++s)
-                for (size_t j = 0; j < dim; ++j) rows[j * n + s] = double(float_of(of.feature(s, j)));
-            for (size_t s = 0; s < n; ++s) {
-                for (size_t j = 0; j < dim; ++j) spare[j] = rows[j * n + s];
-                kernels(spare, root[s]);
-                root[s][s] = 1.0;
-            }
-            factor(root, [](size_t) { return PosteriorLimits<float>::jitter; });
-        }
-
-        void kernels(const double* x, double* out) const {
-            squared_distances(rows, n, n, x, dim, out);
-            gaussian(out, gamma, n, out);
-        }
-
-        size_t n, dim;
-        double gamma;
-        double* spare;  // what is left of the scratch
-        double* rows;   // feature by feature
-        Dense root;
-    };
+    static constexpr std::uint64_t removals_between_refreshes = 64;
+    static constexpr int bits = 15;  // of a number of F, but for its sign
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
-    static size_t thawed_bytes(const PosteriorParams& p) { return round_up(Thawed::state_bytes(p)); }
+    static size_t diagonal(size_t i) { return packed_row(i) + i; }
 
-    // As much as the call takes that takes most.
-    static size_t working_reals(const PosteriorParams& p) {
-        const size_t n = p.size, all = coordinates(p);
-        const size_t basis = n * p.dim + Dense::reals(n, n) + p.dim;
-        const size_t predicts = p.dim + all + packed_size(all) + Dense::reals(n, 1);
-        const size_t turns = 2 * Dense::reals(n, all) + 3 * Dense::reals(n, n);
-        return basis + (predicts > turns ? predicts : turns) + p.outputs;
+    static size_t working_floats(const PosteriorParams& p) {
+        const size_t n = p.size + 1, all = p.linear() + n;
+        return p.dim + n * p.dim + packed_size(n) + packed_size(all) + (p.outputs + 6) * all + 2 * n + 2 * all * all;
     }
 
-    static Half half(double value) { return half_of(static_cast<float>(value)); }
-
-    // Scores that are not asked for.
-    double* own_scores() const { return working_ + working_reals(p_) - p_.outputs; }
-
-    unsigned char* own_scratch() const { return thawed_ + thawed_bytes(p_); }
-
-    double linear_covariance(size_t i, size_t j) const {
-        return double(float_of(innovations_[packed_row(i) + j])) - (i == j ? p_.linear_scale : 0.0);
+    // As much as the call takes that takes most, and the means.
+    static size_t working_doubles(const PosteriorParams& p) {
+        const size_t n = p.size, all = coordinates(p), square = Dense::reals(n, n);
+        const size_t root = n * p.dim + p.dim + square;
+        const size_t keep = root + 2 * Dense::reals(n, all) + 2 * square;
+        const size_t matrices = square + Dense::reals(all, all) + Dense::reals(n, all);
+        const size_t refresh = root + 5 * square;
+        size_t most = keep > matrices ? keep : matrices;
+        most = most > refresh ? most : refresh;
+        return most + p.outputs;
     }
 
-    // Scores, and whether the row may tell something even without a label. With b = R'^-1 k the variance is
-    // (phi, b)' S (phi, b) + scale (1 - b'b): nothing has to be thawed.
-    bool predicts(const double* x, double* scores) {
-        const size_t n = size(), all = linear_ + n;
-        Basis basis(*this, working_);
-        double* own = basis.spare;
-        double* psi = own + p_.dim;
-        for (size_t j = 0; j < p_.dim; ++j)
-            own[j] = double(static_cast<float>(Thawed::limit(x[j], Thawed::most_feature)));
-        std::copy(own, own + linear_ - 1, psi);
-        psi[linear_ - 1] = std::sqrt(p_.bias);
-        basis.kernels(own, psi + linear_);
-        for (size_t k = 0; k < p_.outputs; ++k) {
-            double m = 0.0;
-            for (size_t j = 0; j < all; ++j) m += double(mean(k)[j]) * psi[j];
-            scores[k] = Thawed::limit(m, double(Limits<float>::huge));
+    double prior(size_t i) const { return i < linear_ ? p_.linear_scale : p_.rbf_scale; }
+
+    // ---- from what is kept, and back
+
+    void thaw_rows() {
+        for (size_t j = 0; j < p_.dim; ++j) floats_of(rows_ + j * p_.size, r_ + j * slots_, size());
+    }
+
+    void thaw_factor() {
+        if (!p_.keep_inverse) return compute_factor();
+        for (size_t r = 0; r < size(); ++r) {
+            const float unit = std::ldexp(1.0f, exponents_[r] - bits);
+            const std::int16_t* from = factor_ + packed_row(r);
+            float* to = f_ + packed_row(r);
+            for (size_t j = 0; j <= r; ++j) to[j] = float(from[j]) * unit;
         }
-        const bool tells = Thawed::may_tell(p_, *c_, psi + linear_);
-        if (!is_classification(p_.task)) return tells;
-        double* packed = psi + all;
-        for (size_t i = 0; i < packed_size(all); ++i) packed[i] = double(float_of(innovations_[i]));
-        double* rest = packed + packed_size(all);
-        Dense b(n, 1, rest);
-        for (size_t s = 0; s < n; ++s) b[s][0] = psi[linear_ + s];
-        solve_lower(basis.root, b);
-        double unexpressed = p_.size ? 1.0 : 0.0;
-        for (size_t s = 0; s < n; ++s) {
-            unexpressed -= b[s][0] * b[s][0];
-            psi[linear_ + s] = b[s][0];
-        }
-        const double by = Thawed::softening(packed_quadratic(packed, psi, all) + p_.rbf_scale * unexpressed);
-        for (size_t k = 0; k < p_.outputs; ++k) scores[k] /= by;
-        return tells;
     }
 
-    // The radial rows of C.
-    Dense unfold(Basis& basis) const {
-        const size_t n = basis.n, all = linear_ + n;
-        Dense radial(n, all, basis.spare), turned(n, n, basis.spare);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < all; ++j) {
-                const size_t i = linear_ + r, at = j <= i ? packed_row(i) + j : packed_row(j) + i;
-                radial[r][j] = double(float_of(innovations_[at])) - (i == j ? p_.rbf_scale : 0.0);
+    void thaw_innovations() { floats_of(innovations_, s_, packed_size(linear_ + size())); }
+
+    void thaw() {
+        if (!is_classification(p_.task)) thaw_innovations();  // else the score has done that
+        for (size_t k = 0; k < p_.outputs; ++k) std::copy(mean(k), mean(k) + linear_ + size(), working_mean(k));
+    }
+
+    void keep_rows() {
+        for (size_t j = 0; j < p_.dim; ++j) halves_of(r_ + j * slots_, rows_ + j * p_.size, size());
+    }
+
+    void keep_factor() {
+        if (!p_.keep_inverse) return;
+        constexpr float most = float((1 << bits) - 1);
+        for (size_t r = 0; r < size(); ++r) {
+            const float* from = f_ + packed_row(r);
+            std::int16_t* to = factor_ + packed_row(r);
+            float largest = 0.0f;
+            for (size_t j = 0; j <= r; ++j) {
+                const float value = from[j] < 0.0f ? -from[j] : from[j];
+                largest = value > largest ? value : largest;
             }
-        solve_upper(basis.root, radial);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < n; ++j) turned[j][r] = radial[r][linear_ + j];
-        solve_upper(basis.root, turned);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < n; ++j) radial[r][linear_ + j] = turned[r][j];
-        return radial;
+            int exponent = 0;
+            std::frexp(largest, &exponent);
+            exponents_[r] = static_cast<std::int16_t>(exponent);
+            const float by = std::ldexp(1.0f, bits - exponent);
+            for (size_t j = 0; j <= r; ++j) {
+                float value = from[j] * by;
+                value = value < most ? value : most;
+                value = value > -most ? value : -most;
+                to[j] = static_cast<std::int16_t>(value + (value < 0.0f ? -0.5f : 0.5f));
+            }
+        }
     }
 
-    Thawed thaw() {
-        Thawed posterior(p_, thawed_, own_scratch(), Thawed::Adopt{});
-        posterior.counters() = *c_;
-        const size_t n = size(), all = linear_ + n;
-        Basis basis(*this, working_);
-        const Dense radial = unfold(basis);
-        for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < p_.dim; ++j) posterior.feature(s, j) = float_of(feature(s, j));
-        for (size_t k = 0; k < p_.outputs; ++k)
-            for (size_t j = 0; j < all; ++j) posterior.mean(k)[j] = mean(k)[j];
-        float* c = posterior.covariance();
-        for (size_t i = 0; i < linear_; ++i)
-            for (size_t j = 0; j <= i; ++j) c[packed_row(i) + j] = static_cast<float>(linear_covariance(i, j));
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= linear_ + r; ++j)
-                c[packed_row(linear_ + r) + j] = static_cast<float>(radial[r][j]);
-        return posterior;
+    void keep_learned() {
+        halves_of(s_, innovations_, packed_size(linear_ + size()));
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            const float* from = working_mean(k);
+            std::copy(from, from + linear_ + size(), mean(k));
+        }
     }
 
-    void freeze(Thawed& posterior) {
-        *c_ = posterior.counters();
+    float* working_mean(size_t k) const { return a_ + k * (linear_ + slots_); }
+
+    // ---- predicting
+
+    // The row's features: (phi, k) and (phi, b).
+    void look(const double* x) {
+        const size_t n = size();
+        for (size_t j = 0; j < p_.dim; ++j) x_[j] = float(Single::limit(x[j], Single::most_feature));
+        std::copy(x_, x_ + linear_ - 1, own_);
+        own_[linear_ - 1] = float(std::sqrt(p_.bias));
+        std::copy(own_, own_ + linear_, psi_);
+        unexpressed_ = 0.0;
+        if (!p_.size) return;
+        thaw_rows();
+        thaw_factor();
+        kernels(x_, n, own_ + linear_);
+        unexpressed_ = 1.0 - expressed(own_ + linear_, psi_ + linear_);
+    }
+
+    void kernels(const float* x, size_t n, float* out) const {
+        squared_distances(r_, slots_, n, x, p_.dim, out);
+        gaussian(out, p_.gamma, n, out);
+    }
+
+    // b = F k; returns b'b.
+    double expressed(const float* k, float* b) const {
+        for (size_t r = 0; r < size(); ++r) b[r] = dot(f_ + packed_row(r), k, r + 1);
+        return double(dot(b, b, size()));
+    }
+
+    void score(double* scores) {
+        const size_t all = linear_ + size();
+        double by = 1.0;
+        if (is_classification(p_.task)) {
+            thaw_innovations();
+            by = Single::softening(variance(double(packed_quadratic(s_, psi_, all))));
+        }
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            m_[k] = Single::limit(double(dot(mean(k), own_, all)), double(Limits<float>::huge));
+            scores[k] = m_[k] / by;
+        }
+    }
+
+    double variance(double inside) const { return inside + p_.rbf_scale * (unexpressed_ > 0.0 ? unexpressed_ : 0.0); }
+
+    // ---- learning
+
+    void update(double y, double weight) {
+        size_t all = linear_ + size();
+        if (p_.forget > 0.0) towards_prior(p_.forget);
+        packed_times(s_, psi_, gain_, all);
+        const double v = variance(double(dot(psi_, gain_, all)));
+        const bool spent = !(v > Single::least_variance);
+        const double divisor = Single::steps(p_, *c_, m_, y, weight, spent ? Single::least_variance : v);
+        ++c_->labels;
+        if (spent || !leaves_variance(divisor)) {
+            // Rounding has eaten the variance, and a step would feed on rounding alone: none is taken, and
+            // the covariance goes a part of the way back to the prior.
+            towards_prior(Single::step_back);
+            ++c_->floored;
+            keep_learned();
+            return;
+        }
+        std::copy(gain_, gain_ + linear_, step_);
+        times_factor(gain_ + linear_, step_ + linear_);
+        const bool joins = is_new(p_.novelty) && !(size() == p_.size && would_leave_at_once()) && is_new_as_kept();
+        if (joins) {
+            const float g = float(unexpressed_), scale = float(p_.rbf_scale);
+            for (size_t s = 0; s < size(); ++s) step_[linear_ + s] -= scale * e_[s];
+            step_[all] = scale;
+            gain_[all] = scale * std::sqrt(g);
+            join();
+            ++all;
+        }
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            float* a = working_mean(k);
+            const float by = float(m_[k]);
+            for (size_t j = 0; j < all; ++j) a[j] += step_[j] * by;
+        }
+        packed_rank_one(s_, 1.0f, gain_, float(-1.0 / divisor), all);
+        if (size() > p_.size) remove(least_useful());
+        if (joins) keep_rows(), keep_factor();
+        keep_learned();
+    }
+
+    void towards_prior(double share) {
+        const size_t all = linear_ + size();
+        const float keep = float(1.0 - share);
+        for (size_t i = 0; i < packed_size(all); ++i) s_[i] *= keep;
+        for (size_t i = 0; i < all; ++i) s_[diagonal(i)] += float(share * prior(i));
+    }
+
+    // Whether each coordinate has some variance left after the step.
+    bool leaves_variance(double divisor) const {
+        size_t wrong = 0;
+        for (size_t j = 0; j < linear_ + size(); ++j)
+            wrong += !(double(gain_[j]) * double(gain_[j]) < double(s_[diagonal(j)]) * divisor);
+        return wrong == 0;
+    }
+
+    // out = F' of a vector.
+    void times_factor(const float* of, float* out) const {
+        const size_t n = size();
+        for (size_t j = 0; j < n; ++j) out[j] = 0.0f;
+        for (size_t r = 0; r < n; ++r) {
+            const float* row = f_ + packed_row(r);
+            const float by = of[r];
+            for (size_t j = 0; j <= r; ++j) out[j] += row[j] * by;
+        }
+    }
+
+    // Whether the kept rows leave this share of the row unexpressed; e_ is then how they express the rest.
+    bool is_new(double novelty) {
+        const double least = PosteriorLimits<float>::least_novelty;
+        if (!p_.size || !(unexpressed_ > (novelty > least ? novelty : least))) return false;
+        times_factor(psi_ + linear_, e_);
+        return true;
+    }
+
+    // The same of the row as it would be kept, to which kernels are computed from then on.
+    bool is_new_as_kept() {
+        for (size_t j = 0; j < p_.dim; ++j) x_[j] = float_of(half_of(x_[j]));
+        kernels(x_, size(), u_);
+        unexpressed_ = 1.0 - expressed(u_, square_);
+        times_factor(square_, e_);
+        return unexpressed_ > PosteriorLimits<float>::least_novelty;
+    }
+
+    // u_ = the squared length of each column of F, which is the diagonal of the inverse of K.
+    void pivots() {
+        const size_t n = size();
+        for (size_t j = 0; j < n; ++j) u_[j] = 0.0f;
+        for (size_t r = 0; r < n; ++r) {
+            const float* row = f_ + packed_row(r);
+            for (size_t j = 0; j <= r; ++j) u_[j] += row[j] * row[j];
+        }
+    }
+
+    // As in a Posterior.
+    bool would_leave_at_once() {
+        double own = 0.0;
+        for (size_t k = 0; k < p_.outputs; ++k) own += m_[k] * m_[k];
+        own *= p_.rbf_scale * p_.rbf_scale * unexpressed_;
+        pivots();
+        for (size_t s = 0; s < size(); ++s) {
+            const double turned = double(step_[linear_ + s]) - p_.rbf_scale * double(e_[s]);
+            double moved = 0.0;
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                const double alpha = double(working_mean(k)[linear_ + s]) + turned * m_[k];
+                moved += alpha * alpha;
+            }
+            if (moved <= own * (double(u_[s]) + double(e_[s]) * double(e_[s]) / unexpressed_)) return false;
+        }
+        return true;
+    }
+
+    // The row that was looked at joins the kept ones: what it adds to them is a coordinate of its own.
+    void join() {
+        const size_t n = size();
+        const float root = std::sqrt(float(unexpressed_));
+        float* row = f_ + packed_row(n);
+        for (size_t j = 0; j < n; ++j) row[j] = -e_[j] / root;
+        row[n] = 1.0f / root;
+        float* fresh = s_ + packed_row(linear_ + n);
+        for (size_t j = 0; j < linear_ + n; ++j) fresh[j] = 0.0f;
+        fresh[linear_ + n] = float(p_.rbf_scale);
+        for (size_t j = 0; j < p_.dim; ++j) r_[j * slots_ + n] = x_[j];
+        for (size_t k = 0; k < p_.outputs; ++k) working_mean(k)[linear_ + n] = 0.0f;
+        ++c_->n;
+        ++c_->joined;
+    }
+
+    // ---- unlabelled rows, as in a Posterior
+
+    void tie() {
+        const size_t n = size();
+        const float* k = own_ + linear_;
+        size_t first, second;
+        Single::nearest_two(k, n, first, second);
+        thaw();
+        if (Single::may_join(p_, n, n ? double(k[first]) : 0.0) && is_new(p_.tie_novelty) && is_new_as_kept()) {
+            join();
+            keep_rows();
+            keep_factor();
+            keep_learned();
+            return;
+        }
+        const double weight = n < 2 ? 0.0 : Single::tie_weight(p_, n, double(k[second]));
+        if (weight < Single::least_tie) return;
+        ++c_->ties;
+        observe_equal(first, second, p_.tie_noise / weight);
+        keep_learned();
+    }
+
+    // f(x_i) - f(x_j) = 0, observed with this noise.
+    void observe_equal(size_t i, size_t j, double noise) {
         const size_t n = size(), all = linear_ + n;
-        for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < p_.dim; ++j) feature(s, j) = half_of(posterior.feature(s, j));
-        for (size_t k = 0; k < p_.outputs; ++k)
-            for (size_t j = 0; j < all; ++j) mean(k)[j] = posterior.mean(k)[j];
-        const float* c = posterior.covariance();
-        keep([c](size_t i, size_t j) { return double(c[packed_row(i) + j]); });
+        kernels_of(i, own_ + linear_);
+        kernels_of(j, e_);
+        for (size_t f = 0; f + 1 < linear_; ++f) own_[f] = r_[f * slots_ + i] - r_[f * slots_ + j];
+        own_[linear_ - 1] = 0.0f;
+        for (size_t s = 0; s < n; ++s) own_[linear_ + s] -= e_[s];
+        std::copy(own_, own_ + linear_, psi_);
+        expressed(own_ + linear_, psi_ + linear_);
+        packed_times(s_, psi_, gain_, all);
+        const double v = double(dot(psi_, gain_, all)), divisor = noise + v;
+        if (!(v > Single::least_variance) || !leaves_variance(divisor)) {
+            ++c_->floored;
+            return;
+        }
+        std::copy(gain_, gain_ + linear_, step_);
+        times_factor(gain_ + linear_, step_ + linear_);
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            float* a = working_mean(k);
+            const float by = float(-double(dot(a, own_, all)) / divisor);
+            for (size_t s = 0; s < all; ++s) a[s] += step_[s] * by;
+        }
+        packed_rank_one(s_, 1.0f, gain_, float(-1.0 / divisor), all);
+    }
+
+    void kernels_of(size_t s, float* out) {
+        for (size_t j = 0; j < p_.dim; ++j) x_[j] = r_[j * slots_ + s];
+        kernels(x_, size(), out);
+        out[s] = 1.0f;
+    }
+
+    // ---- keeping to the budget
+
+    // The row whose projection onto the others moves the functions least.
+    size_t least_useful() {
+        pivots();
+        size_t best = 0;
+        double least = 0.0;
+        for (size_t s = 0; s < size(); ++s) {
+            double moved = 0.0;
+            for (size_t k = 0; k < p_.outputs; ++k) {
+                const double alpha = double(working_mean(k)[linear_ + s]);
+                moved += alpha * alpha;
+            }
+            moved /= double(u_[s]) > Single::least_pivot ? double(u_[s]) : Single::least_pivot;
+            if (s == 0 || moved < least) {
+                best = s;
+                least = moved;
+            }
+        }
+        return best;
+    }
+
+    void remove(size_t i) {
+        const size_t n = size(), all = linear_ + n;
+        // k_i is written over the others with the coefficients -Q_.i / Q_ii, Q = F'F.
+        for (size_t r = 0; r < n; ++r) e_[r] = r < i ? 0.0f : f_[packed_row(r) + i];
+        times_factor(e_, u_);
+        const float pivot = float(double(u_[i]) > Single::least_pivot ? double(u_[i]) : Single::least_pivot);
+        for (size_t k = 0; k < p_.outputs; ++k) {
+            float* a = working_mean(k) + linear_;
+            const float alpha = a[i];
+            for (size_t s = 0; s < n; ++s) a[s] -= u_[s] / pivot * alpha;
+            for (size_t s = i; s + 1 < n; ++s) a[s] = a[s + 1];
+        }
+        for (size_t j = 0; j < p_.dim; ++j) {
+            float* column = r_ + j * slots_;
+            for (size_t s = i; s + 1 < n; ++s) column[s] = column[s + 1];
+        }
+        turn_out(i);
+        drop_last(i, all);
+        --c_->n;
+        if (++c_->removed % removals_between_refreshes == 0 && p_.keep_inverse) {
+            refresh();
+            ++c_->refreshed;
+        }
+    }
+
+    // Turns coordinates pairwise until column i of F has an entry in the last one only, and leaves both out of F.
+    // Each turn is a reflection: the diagonal stays positive.
+    void turn_out(size_t i) {
+        const size_t n = size();
+        float* above = u_;  // the row on its way down
+        std::copy(f_ + packed_row(i), f_ + packed_row(i) + i + 1, above);
+        float down = above[i];
+        for (size_t r = i; r + 1 < n; ++r) {
+            const float* below = f_ + packed_row(r + 1);
+            const float length = std::sqrt(down * down + below[i] * below[i]);
+            const float c = length > 0.0f ? below[i] / length : 1.0f, s = length > 0.0f ? down / length : 0.0f;
+            cos_[r] = c;
+            sin_[r] = s;
+            down = length;
+            above[r + 1] = 0.0f;
+            float* to = f_ + packed_row(r);
+            for (size_t j = 0; j < i; ++j) {
+                const float high = above[j], low = below[j];
+                to[j] = s * low - c * high;
+                above[j] = s * high + c * low;
+            }
+            for (size_t j = i + 1; j <= r + 1; ++j) {
+                const float high = above[j], low = below[j];
+                to[j - 1] = s * low - c * high;
+                above[j] = s * high + c * low;
+            }
+        }
+    }
+
+    // Turns S likewise, and leaves its last coordinate out.
+    void drop_last(size_t i, size_t all) {
+        float *here = square_, *there = square_ + all * all;
+        for (size_t r = 0; r < all; ++r) {
+            const float* row = s_ + packed_row(r);
+            for (size_t j = 0; j <= r; ++j) here[r * all + j] = here[j * all + r] = row[j];
+        }
+        for (int side = 0; side < 2; ++side) {
+            for (size_t r = linear_ + i; r + 1 < all; ++r) {
+                const float c = cos_[r - linear_], s = sin_[r - linear_];
+                float *high = here + r * all, *low = high + all;
+                for (size_t j = 0; j < all; ++j) {
+                    const float first = high[j], second = low[j];
+                    high[j] = s * second - c * first;
+                    low[j] = s * first + c * second;
+                }
+            }
+            for (size_t r = 0; r < all; ++r)
+                for (size_t j = 0; j < all; ++j) there[j * all + r] = here[r * all + j];
+            std::swap(here, there);
+        }
+        for (size_t r = linear_ + i; r + 1 < all; ++r) std::copy(here + r * all, here + r * all + r + 1, s_ + packed_row(r));
+    }
+
+    // What rounding has added to F goes: with F K F' = L L', near the identity, F becomes L^-1 F.
+    void refresh() {
+        const size_t n = size();
+        double* spare = doubles_;
+        const Dense gram = gram_of(spare);
+        Dense f(n, n, spare), across(n, n, spare), product(n, n, spare), square(n, n, spare);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= r; ++j) f[r][j] = across[j][r] = double(f_[packed_row(r) + j]);
+        add_product(product, gram, across);
+        add_transposed_product(square, 1.0, across, product, true);
+        factor_of(square);
+        solve_lower(square, f);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(f[r][j]);
+    }
+
+    static void factor_of(const Dense& a) {
+        sf2el::factor(a, [](size_t) { return PosteriorLimits<float>::jitter; });
+    }
+
+    // The Gram matrix of the rows in the scratch; `spare` is what is left of the doubles.
+    Dense gram_of(double*& spare) const {
+        const size_t n = size(), dim = p_.dim;
+        double *rows = spare, *x = rows + n * dim;
+        spare = x + dim;
+        Dense gram(n, n, spare);
+        for (size_t j = 0; j < dim; ++j)
+            for (size_t s = 0; s < n; ++s) rows[j * n + s] = double(r_[j * slots_ + s]);
+        for (size_t s = 0; s < n; ++s) {
+            for (size_t j = 0; j < dim; ++j) x[j] = rows[j * n + s];
+            squared_distances(rows, n, n, x, dim, gram[s]);
+            gaussian(gram[s], p_.gamma, n, gram[s]);
+            gram[s][s] = 1.0;
+        }
+        return gram;
+    }
+
+    // The upper triangular root of the Gram matrix.
+    Dense gram_root(double*& spare) const {
+        const Dense root = gram_of(spare);
+        factor_of(root);
+        return root;
+    }
+
+    // F from the rows in the scratch: the inverse of the lower triangular root of their Gram matrix.
+    void compute_factor() {
+        const size_t n = size();
+        double* spare = doubles_;
+        const Dense root = gram_root(spare);
+        Dense f(n, n, spare);
+        for (size_t r = 0; r < n; ++r) f[r][r] = 1.0;
+        solve_lower(root, f);
+        for (size_t r = 0; r < n; ++r)
+            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(f[r][j]);
     }
 
     const PosteriorParams& p_;
-    size_t linear_, stride_;
+    size_t linear_, stride_, slots_;
     PosteriorCounters* c_;
-    float* mean_;   // outputs x coordinates
-    Half* rows_;    // row by row
-    Half* innovations_;  // S, packed, linear coordinates first
-    // Scratch, with no meaning between calls.
-    unsigned char* thawed_;
-    double* working_;
+    float* mean_;               // outputs x coordinates
+    Half* rows_;                // feature by feature
+    Half* innovations_;         // S, packed, linear coordinates first
+    std::int16_t* exponents_;   // of the rows of F
+    std::int16_t* factor_;      // F, packed
+    // Scratch, with no meaning between calls: the kept ones thawed, with room for a row more, and vectors.
+    double* doubles_;
+    double* m_;
+    float *x_, *r_, *f_, *s_, *a_, *psi_, *own_, *gain_, *step_, *e_, *u_, *cos_, *sin_, *square_;
+    double unexpressed_ = 0.0;  // share of the row that the kept ones do not express
 };
 
 }  // namespace SF2EL_VARIANT

@@ -80,7 +80,7 @@ struct PosteriorParams {
     double tie_novelty = 0.25;      // least share of an unlabelled row not expressed by the kept ones, to join them
     std::uint32_t tie_power = 6;    // a tie weighs the lesser of the two kernels to this power
     std::uint32_t most_ties = 500;  // then unlabelled rows have told what they can
-    bool keep_inverse = true;       // whether Q is kept, or computed from the rows in every round that needs it
+    bool keep_inverse = true;       // whether Q is kept (a factor of it in a Halved), or computed when needed
     bool slopes = true;             // whether features have coefficients; radial functions can do with a constant
 
     std::size_t linear() const { return (slopes ? std::size_t(dim) : 0) + 1; }

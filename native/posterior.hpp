@@ -145,6 +145,8 @@ public:
     }
 
 private:
+    friend class Halved;
+
     static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
                             step_back = 0.05, least_tie = 1e-2;
     static constexpr std::uint64_t removals_between_refreshes = 16;
@@ -192,7 +194,7 @@ private:
         double keep = 1.0 - p_.forget;
         const double v = before + keep * shrunk;
         const bool spent = !(v > least_variance);
-        const double divisor = steps(y, weight, spent ? least_variance : v);
+        const double divisor = steps(p_, *c_, m_, y, weight, spent ? least_variance : v);
         gain(static_cast<Real>(keep));
         const size_t n = linear_ + c_->n;
         double taken = -1.0 / divisor;
@@ -229,27 +231,27 @@ private:
 
     static size_t diagonal(size_t i) { return packed_row(i) + i; }
 
-    // Turns the means in m_ into the steps along the gain; returns D, which the covariance is divided by.
-    double steps(double y, double weight, double v) {
-        if (is_classification(p_.task)) {
+    // Turns the means in m into the steps along the gain; returns D, which the covariance is divided by.
+    static double steps(const PosteriorParams& p, PosteriorCounters& c, double* m, double y, double weight, double v) {
+        if (is_classification(p.task)) {
             double h = least_curvature;
-            for (size_t k = 0; k < p_.outputs; ++k) {
-                const double p = sigmoid(m_[k]);
-                m_[k] = target(p_.task, k, y) - p;
-                if (p * (1.0 - p) > h) h = p * (1.0 - p);
+            for (size_t k = 0; k < p.outputs; ++k) {
+                const double share = sigmoid(m[k]);
+                m[k] = target(p.task, k, y) - share;
+                if (share * (1.0 - share) > h) h = share * (1.0 - share);
             }
             const double divisor = 1.0 / (weight * h) + v;
-            for (size_t k = 0; k < p_.outputs; ++k) m_[k] /= h * divisor;
+            for (size_t k = 0; k < p.outputs; ++k) m[k] /= h * divisor;
             return divisor;
         }
-        const double residual = y - m_[0], size = std::fabs(residual);
-        const bool squared = p_.task == Task::squared;
-        const double scale = (1.0 + c_->residuals) / (1.0 + double(c_->labels));
+        const double residual = y - m[0], size = std::fabs(residual);
+        const bool squared = p.task == Task::squared;
+        const double scale = (1.0 + c.residuals) / (1.0 + double(c.labels));
         double noise = squared ? scale : scale * (size > 0.1 * scale ? size : 0.1 * scale);
         noise = noise > least_noise ? noise : least_noise;
-        c_->residuals += squared ? residual * residual : size;
+        c.residuals += squared ? residual * residual : size;
         const double divisor = noise / weight + v;
-        m_[0] = residual / divisor;
+        m[0] = residual / divisor;
         return divisor;
     }
 

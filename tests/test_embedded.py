@@ -130,7 +130,7 @@ SAVED = {
     "bank, in doubt": (lambda: SF2EL(budget="6KiB"), rows(2)[:77], 2),
     "bank, halves": (lambda: SF2EL(budget="3KiB"), rows(2)[:94], 2),
     "bank, factors": (lambda: SF2EL(budget="6KiB"), rows(2, width=30)[:94], 2),
-    "bank, slopeless": (lambda: SF2EL(budget="24KiB"), rows(2, width=20)[:94], 2),
+    "bank, slopeless": (lambda: SF2EL(budget="64KiB"), rows(2, width=20)[:94], 2),
     "bank, slopeless halves": (lambda: SF2EL(budget="5KiB"), rows(2, width=16)[:94], 2),
     "bank, no room": (lambda: SF2EL(budget=1_100), wide_rows(60), 2),
     "bank, forgets": (lambda: SF2EL(budget="16KiB", forget=0.01), rows(2)[:100], 2),
@@ -183,7 +183,7 @@ def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path
 
 def test_the_reader_is_tried_on_every_kind_of_expert():
     names: set[str] = set()
-    precisions, brief, ranks, slopeless = set(), set(), set(), set()
+    precisions, brief, ranks, slopeless, kept = set(), set(), set(), set(), set()
     tried = ("swapped", "all of it", "halves", "factors", "slopeless", "slopeless halves", "no room")
     for name in tried:
         model = saved(f"bank, {name}")
@@ -191,12 +191,14 @@ def test_the_reader_is_tried_on_every_kind_of_expert():
             seat for space in model._stage.spaces() for seat in space.seats if hasattr(seat, "posterior")
         ]
         slopeless |= {seat.precision for seat in posteriors if not seat.settings.slopes}
+        halves = [seat for seat in posteriors if seat.precision == "float16" and seat.kernel]
+        kept |= {seat.settings.keep_inverse for seat in halves}
         names |= set(model._stage.names())
         precisions |= {getattr(seat, "precision", None) for seat in model._stage.current.seats}
         brief |= {model._stage.psi.brief} if model._stage.psi is not None else set()
         ranks |= {model._stage.psi.rank} if model._stage.psi is not None else set()
     assert {"float32", "float16"} < precisions and brief == {True, False} and ranks == {0, 9}
-    assert slopeless == {"float32", "float16"}
+    assert slopeless == {"float32", "float16"} and kept == {True, False}
     kinds_of_experts = {name.split()[-1] for name in names}
     assert kinds_of_experts == {"rbf", "linear", "paper", "logistic"}
     assert {"recovered paper", "current paper"} < names
@@ -270,6 +272,7 @@ def sealed(data: bytes) -> bytes:
         "F32": "float32",
         "F16": "float16",
         "U16": "uint16",
+        "I16": "int16",
         "U8": "uint8",
         "I64": "int64",
     }

@@ -129,7 +129,7 @@ def test_a_vanished_space_that_tells_nothing_makes_room_for_the_current_one(back
 
 
 def test_where_there_are_bytes_for_both_it_stays():
-    model, *_ = replaced("64KiB", 800)
+    model, *_ = replaced("128KiB", 800)
     assert model._stage.recovers
 
 

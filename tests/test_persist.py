@@ -87,7 +87,7 @@ def check_saved_size(model: Any) -> int:
     head = 8 + int.from_bytes(data[:8], "little")
     spaces = {id(space): space for space in (stage.past, stage.current, stage.upcoming) if space is not None}
     experts = sum(len(space.seats) for space in spaces.values())
-    assert head <= 3 * 1024 + 400 * experts
+    assert head <= 3 * 1024 + 450 * experts
     names = [*model._tracker.marks, *(name for space in spaces.values() for name in space.names)]
     assert len(data) - head <= model.memory_usage() + 2 * len(names)
     assert len(data) < model._budget + 8 * 1024
@@ -278,14 +278,21 @@ def test_any_text_or_number_is_a_name(names):
 SAMPLES = Path(__file__).parent / "samples"
 
 
+def in_halves(model):
+    seats = [seat for space in model._stage.spaces() for seat in space.seats]
+    return any(getattr(seat, "precision", None) == "float16" for seat in seats)
+
+
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.safetensors")), ids=lambda path: path.stem)
 def test_a_file_of_any_version_gives_its_scores_and_goes_on(path, backend):
     told = json.loads(path.with_suffix(".json").read_text())
     cls = SF2ELRegressor if "regressor" in path.stem else SF2EL
     model = cls.load(path)
     outputs = [model._output_one(dict(zip(told["features"], row, strict=True))) for row in told["rows"]]
-    # Files hold what the compiled core wrote; where that is float32, the other backend is as near as that.
-    near = 1e-9 if backend == "native" or path.stem.startswith("v1-paper") else 1e-4
+    # Files hold what the compiled core wrote; where that is float32, the other backend is as near as that. In
+    # halves a variance was once computed in double precision.
+    exact = backend == "native" or path.stem.startswith("v1-paper")
+    near = (1e-5 if in_halves(model) else 1e-9) if exact else 1e-4
     np.testing.assert_allclose(outputs, told["scores"], rtol=near, atol=near)
     used = model.memory_usage()
     for i in range(40):

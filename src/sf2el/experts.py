@@ -84,14 +84,14 @@ class PosteriorSeat:
         """Return the bytes it would keep in this form with so many radial functions."""
         size = size if self.kernel else 0
         turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
-        kept = form is Form.FULL
+        kept = form is not Form.LEAST
         s = self.settings
         return turn + posterior_bytes(
             self.dim, size, s.outputs, self._precision_of(form), keep_inverse=kept, slopes=s.slopes
         )
 
     def _precision_of(self, form: Form) -> str:
-        if form is Form.HALF:
+        if form is not Form.FULL:
             return "float16"
         return "float32" if self.precision == "float16" else self.precision
 
@@ -103,7 +103,7 @@ class PosteriorSeat:
     def refit(self, size: int, form: Form) -> float:
         """Take this form, with room for so many radial functions; return how far the function moved."""
         size, precision = size if self.kernel else 0, self._precision_of(form)
-        settings = replace(self.settings, size=size, keep_inverse=form is Form.FULL or not self.kernel)
+        settings = replace(self.settings, size=size, keep_inverse=form is not Form.LEAST or not self.kernel)
         if (settings, precision) == (self.settings, self.precision):
             return 0.0
         state = self.posterior.state()
@@ -116,6 +116,7 @@ class PosteriorSeat:
         """Give the expert more features, which all its rows so far have at 0."""
         state, more, old = self.posterior.state(), dim - self.dim, self.dim
         state.pop("innovations", None)
+        state.pop("factor", None)
         rows = np.asarray(state["rows"], dtype=np.float64)
         state["rows"] = np.hstack([rows, np.zeros((len(rows), more))])
         if self.settings.slopes:
@@ -157,7 +158,7 @@ class PosteriorSeat:
 
     def _adopt(self, state: dict[str, Any]) -> None:
         posterior = self._new()
-        arrays = {"rows", "coefficients", "covariance", "inverse", "innovations"} & state.keys()
+        arrays = {"rows", "coefficients", "covariance", "inverse", "innovations", "factor"} & state.keys()
         posterior.set_state(state | {name: np.ascontiguousarray(state[name]) for name in arrays})
         self._take(posterior)
 
@@ -177,6 +178,7 @@ def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
     rows = np.array(state["rows"], dtype=np.float64)
     if len(rows) > size:
         state.pop("innovations", None)  # what follows changes the covariance
+        state.pop("factor", None)
     while len(rows) > size:
         pivots = np.maximum(np.diagonal(q), 1e-6)
         costs = np.sum(a[:, linear:] ** 2, axis=0) / pivots
@@ -198,8 +200,8 @@ def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _reshaped(shape: Shape, rows: int, lean: bool) -> Shape:
-    return replace(shape.lean() if lean else shape.heavy(), rows=rows)
+def _reshaped(shape: Shape, rows: int) -> Shape:
+    return replace(shape.heavy(), rows=rows)
 
 
 class PaperSeat(LearnerSeat):
@@ -209,15 +211,14 @@ class PaperSeat(LearnerSeat):
 
     def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it would keep beside experts of so many radial functions."""
-        return self._of(size, form).nbytes(self.dim)
+        return self._of(size).nbytes(self.dim)
 
-    def _of(self, size: int, form: Form) -> Shape:
-        rows = max(LEAST_BUFFER, min(size, self.MOST_ROWS))
-        return _reshaped(self.shape, rows, form is not Form.FULL)
+    def _of(self, size: int) -> Shape:
+        return _reshaped(self.shape, max(LEAST_BUFFER, min(size, self.MOST_ROWS)))
 
     def refit(self, size: int, form: Form) -> float:  # type: ignore[override]
         """Take room for as many rows as others have radial functions."""
-        return super().refit(self._of(size, form))
+        return super().refit(self._of(size))
 
     def start_from(self, log_odds: list[float]) -> None:
         """Begin at 0: it has no constant."""

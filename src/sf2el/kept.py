@@ -47,7 +47,7 @@ class KeptModel(BudgetedModel):
     def to_bytes(self) -> bytes:
         """Return everything the model keeps: its budget's bytes, and less than 8 KiB that describe them.
 
-        A description takes up to 400 bytes an expert and 3 KiB besides, however large the budget. Only
+        A description takes up to 450 bytes an expert and 3 KiB besides, however large the budget. Only
         thousands of features, each with two bytes more, labels full of quotes, or weights for hundreds of
         classes make it longer.
         """

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sf2el.bank import LINEAR, SPARE, WHITE, BankRecipe, entry_of
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
-from sf2el.halves import halved
+from sf2el.halves import from_whole_rows, halved, whole_rows
 from sf2el.learner_seat import LearnerSeat
 from sf2el.maps import LARGEST_SCALED
 from sf2el.paper import PaperRecipe
@@ -31,6 +31,9 @@ PLAIN = (LINEAR, SPARE)
 """One of these is in every bank."""
 
 POSTERIOR_COUNTERS = ("labels", "joined", "removed", "floored", "refreshed", "ties")
+
+LARGEST_EXPONENT = 20
+"""Of a row of the factor that an expert of half precision keeps: its entries are at most some hundred."""
 
 
 # ---- the paper's learner
@@ -106,6 +109,9 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
         kept = [np.ravel(state["rows"]), _lower(state["innovations"])]
         writer.tensors[key] = halved(np.concatenate(kept))
         writer.tensors[f"{key}.mean"] = np.ravel(state["coefficients"]).astype(np.float32)
+        if _keeps_factor(seat):
+            numbers, exponents = whole_rows(state["factor"])
+            writer.tensors[f"{key}.factor"] = np.concatenate([exponents, _lower(numbers)])
     else:
         kept = [np.ravel(state["rows"]), np.ravel(state["coefficients"]), _lower(state["covariance"])]
         kept += [_lower(state["inverse"])] if seat.settings.keep_inverse else []
@@ -119,7 +125,7 @@ def _posterior_out(writer: Writer, key: str, seat: PosteriorSeat) -> Content:
     }
 
 
-def _lower(matrix: Floats) -> Floats:
+def _lower(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(matrix[np.tril_indices(len(matrix))])
 
 
@@ -130,7 +136,7 @@ def _posterior_in(
     size, dim = settings.size, space.dim
     if content["precision"] not in ("float64", "float32", "float16") or settings.outputs != outputs:
         raise ValueError("an expert's shape is none")
-    scratch = 8 if content["precision"] == "float16" else 1  # halves are thawed into as many times the room
+    scratch = 12 if content["precision"] == "float16" else 1  # halves are thawed into as many times the room
     reader.check_size(8 * (scratch * (dim + size + 2) ** 2 + outputs * (dim + size + 2)))
     n = whole(content["rows"])
     if n > size:
@@ -172,13 +178,26 @@ def _halves_in(reader: Reader, key: str, seat: PosteriorSeat, n: int) -> Content
     kept = reader.array(key, (n * dim + every * (every + 1) // 2,), np.float16).astype(np.float64)
     rows = kept[: n * dim].reshape(n, dim)
     mean = reader.array(f"{key}.mean", (outputs * every,), np.float32).astype(np.float64)
-    return {
+    return (_factor_in(reader, f"{key}.factor", n) if _keeps_factor(seat) else {}) | {
         "rows": rows,
         "coefficients": mean.reshape(outputs, every),
         "innovations": symmetric(kept[n * dim :], every),
         "covariance": np.zeros((every, every)),
         "inverse": np.zeros((n, n)),
     }
+
+
+def _keeps_factor(seat: PosteriorSeat) -> bool:
+    return seat.settings.keep_inverse and seat.settings.size > 0
+
+
+def _factor_in(reader: Reader, key: str, n: int) -> Content:
+    kept = reader.array(key, (n + n * (n + 1) // 2,), np.int16)
+    if np.any(np.abs(kept[:n]) > LARGEST_EXPONENT):
+        raise ValueError("an expert's factor is none")
+    numbers = np.zeros((n, n), np.int16)
+    numbers[np.tril_indices(n)] = kept[n:]
+    return {"factor": from_whole_rows(numbers, kept[:n]).astype(np.float64)}
 
 
 def _logistic_out(writer: Writer, key: str, seat: LogisticSeat) -> Content:

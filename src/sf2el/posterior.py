@@ -14,9 +14,9 @@ Task = Literal["binary", "classes", "regression_squared", "regression_absolute"]
 class Form(Enum):
     """How experts keep what they have learned, the fastest first and the smallest last."""
 
-    FULL = "all matrices"
-    LEAN = "no matrix that can be computed"
-    HALF = "no such matrix, and the others in half precision"
+    FULL = "in single precision"
+    HALF = "in half precision"
+    LEAST = "in half precision, without what follows from the rest"
 
 
 MOST_SIZE = 1 << 12
@@ -161,21 +161,24 @@ def posterior_bytes(
 ) -> int:
     """Return the bytes a posterior keeps, working scratch apart: exactly what the compiled core allocates.
 
-    In halves (float16) there is never an inverse, and the mean is kept in single precision.
+    In halves (float16) a factor of the inverse is in its place, and the mean is in single precision.
 
     >>> posterior_bytes(10, 40, precision="float32")
     10864
     >>> posterior_bytes(10, 40, precision="float32", keep_inverse=False)
     7416
     >>> posterior_bytes(10, 40, precision="float16")
+    5432
+    >>> posterior_bytes(10, 40, precision="float16", keep_inverse=False)
     3712
-    >>> posterior_bytes(10, 40, precision="float16", slopes=False)
+    >>> posterior_bytes(10, 40, precision="float16", keep_inverse=False, slopes=False)
     2744
     """
     linear = _linear(dim, slopes)
     if precision == "float16":
         coordinates = linear + size
-        reals, halves = outputs * coordinates, size * dim + _triangle(coordinates)
+        reals, factor = outputs * coordinates, size + _triangle(size) if keep_inverse else 0
+        halves = size * dim + _triangle(coordinates) + factor
         return POSTERIOR_COUNTER_BYTES + (4 * reals + 2 * halves + 7) // 8 * 8
     real = 8 if precision == "float64" else 4
     slots = size + 1 if size else 0

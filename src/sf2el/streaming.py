@@ -194,7 +194,8 @@ class StreamModel(KeptModel):
         room = None if self._budget is None else newcomer_room(self._budget)
         self._stage, self._tracker = stage, Tracker(names, room=room)
         self._settled = True
-        self._record([Happened(events.FIRST_SPACE, len(names)), *told])
+        self._record([Happened(events.FIRST_SPACE, len(names))])
+        self._record_roomy(told)
 
     # -- features come and go
 

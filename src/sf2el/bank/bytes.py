@@ -10,7 +10,7 @@ import numpy as np
 
 from sf2el import events
 from sf2el.bank.entries import SPARE, Entry, entry_of
-from sf2el.bank.giving_way import give_way, has_spare, kernels_of
+from sf2el.bank.giving_way import give_way, has_paper, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats, weights_bytes
 from sf2el.budget import MODEL_BYTES, NoRoomError
 from sf2el.events import Happened
@@ -23,19 +23,23 @@ from sf2el.space import Space
 if TYPE_CHECKING:
     from sf2el.stage import Stage
 
-MOST_BASIS = 60
-"""Radial functions of an expert at most: more measured no gain but on spirals with a label in fifty rows."""
+MOST_BASIS = 120
+"""Radial functions of an expert at most: twice as many measured a gain on few datasets, in four times the
+bytes and the time."""
+
+AMPLE_BASIS = 60
+"""With so many radial functions each, bytes are worth more for another width, or for the younger space."""
+
+ENOUGH_BASIS = 48
+"""With so many radial functions each, experts keep single precision, which is faster. Below, more of them in
+half precision are better."""
 
 FEW_BASIS = 36
 """Below so many radial functions each, extra experts and exact statistics of a map are not worth it."""
 
-ENOUGH_BASIS = 48
-"""With so many radial functions each, experts keep matrices that they could compute, which is faster. Below,
-the bytes are worth more as radial functions."""
-
 SOME_BASIS = 24
-"""With so many radial functions each, experts keep to single precision, which is faster. Below, more of them
-in half precision are better."""
+"""The same for the experts of a younger space. With so many radial functions each, experts keep what they
+could compute, which is faster. Below, the bytes are worth more as radial functions."""
 
 LITTLE_BASIS = 18
 """Below so many radial functions each, two widths are better than three, and experts of a space that has just
@@ -127,22 +131,24 @@ class BankBudget(Recipe):
             told += gone or []
 
     def full_grown(self, stage: Stage) -> bool:
-        """Whether every expert has as many radial functions as measured to help, and all its matrices."""
-        kernels = [seat.settings for space in stage.spaces() for seat in kernels_of(space)]
-        return bool(kernels) and all(one.size == MOST_BASIS and one.keep_inverse for one in kernels)
+        """Whether every expert has as many radial functions as measured to help, and all their digits."""
+        return _all_have(stage, MOST_BASIS)
+
+    def ample(self, stage: Stage) -> bool:
+        """Whether every expert has so many radial functions that another expert is worth more."""
+        return _all_have(stage, AMPLE_BASIS)
 
     def _sizes(self, stage: Stage, available: int, held: Held) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
-        for form, enough, fresh in ((Form.FULL, ENOUGH_BASIS, SOME_BASIS), (Form.LEAN, SOME_BASIS, 0)):
+        for form, enough, fresh in ((Form.FULL, ENOUGH_BASIS, SOME_BASIS), (Form.HALF, SOME_BASIS, 0)):
             sizes = self._sizes_if(stage, available, held, form)
-            if sizes is None:
-                continue
-            if sizes.main >= max(enough, held.main) and sizes.fresh >= max(fresh, held.fresh):
-                return sizes
-        if has_spare(stage):
-            return None  # halves are slow: first goes what few radial functions can do without
-        smallest = Form.HALF if self.precision == "float32" else Form.LEAN
-        return self._sizes_if(stage, available, held, smallest)
+            if sizes is not None:
+                many = sizes.main >= max(enough, held.main)
+                if many and sizes.fresh >= max(fresh, held.fresh):
+                    return sizes
+            if has_paper(stage):
+                return None  # with fewer bytes it would take most of a row's time: it goes before digits do
+        return None if has_spare(stage) else self._sizes_if(stage, available, held, Form.LEAST)
 
     def _sizes_if(self, stage: Stage, available: int, held: Held, form: Form) -> Sizes | None:
         """Return how large experts of this form can be; None: no room.
@@ -160,14 +166,31 @@ class BankBudget(Recipe):
             if first is None or (widths > 2 and first < LITTLE_BASIS):
                 return None
         if first is None or first < held.main:
-            share = 0.5 if apart is stage.current else 0.0
-            first = _largest(main, available, LEAST_BASIS, form, fresh, share, max(LEAST_BASIS, held.fresh))
+            first = self._shared(stage, available, main, fresh, held, form)
         if first is None or (first < FEW_BASIS and has_spare(stage)):
             return None
         if first < LITTLE_BASIS and fresh and apart is stage.upcoming:
             return None
         second = _largest(fresh, available - _bytes(main, first, form), 1, form)
-        return None if second is None else Sizes(first, min(first, second), form)
+        if second is None or (second < SOME_BASIS and apart is stage.current and has_spare(stage)):
+            return None
+        return Sizes(first, min(first, second), form)
+
+    def _shared(
+        self, stage: Stage, available: int, main: list[Any], fresh: list[Any], held: Held, form: Form
+    ) -> int | None:
+        """Return how large the experts that have learned can be beside those about to.
+
+        They come first until they are ample; then the others, and then all alike.
+        """
+        room = max(LEAST_BASIS, held.fresh)
+        if not fresh:
+            return _largest(main, available, LEAST_BASIS, form)
+        alike = _largest(main, available, AMPLE_BASIS, form, fresh, 1.0, room)
+        if alike is not None:
+            return alike
+        share = 0.5 if _younger(stage) is stage.current else 0.0
+        return _largest(main, available, LEAST_BASIS, form, fresh, share, room, AMPLE_BASIS)
 
     def _foresight(self, stage: Stage, form: Form) -> int:
         """Return the bytes that a second space like the first would take beside it."""
@@ -209,6 +232,13 @@ class BankBudget(Recipe):
         )
 
 
+def _all_have(stage: Stage, size: int) -> bool:
+    kernels = [seat for space in stage.spaces() for seat in kernels_of(space)]
+    return bool(kernels) and all(
+        seat.settings.size >= size and seat.precision != "float16" for seat in kernels
+    )
+
+
 def _held(stage: Stage) -> Held:
     apart = _younger(stage)
     held = {True: 0, False: 0}
@@ -237,8 +267,9 @@ def _largest(
     beside: list[Any] | None = None,
     share: float = 0.0,
     room: int = 0,
+    most: int = MOST_BASIS,
 ) -> int | None:
-    """Return the most radial functions, up to ``MOST_BASIS``, with which these experts fit; None: too few.
+    """Return the most radial functions, up to ``most``, with which these experts fit; None: too few.
 
     The experts ``beside`` them have this share of them, and ``room`` radial functions at least.
     """
@@ -248,5 +279,5 @@ def _largest(
         return _bytes(seats, size, form) + theirs <= available
 
     # Bytes grow with the size: the first that does not fit comes after the last that does.
-    first_beyond = bisect_left(range(least, MOST_BASIS + 1), True, key=lambda size: not fits(size))
+    first_beyond = bisect_left(range(least, most + 1), True, key=lambda size: not fits(size))
     return least + first_beyond - 1 if first_beyond else None

@@ -43,6 +43,11 @@ def has_spare(stage: Stage) -> bool:
     return _vanishing_with_two_widths(stage) is not None or extras or any(psi.thinner for psi in _maps(stage))
 
 
+def has_paper(stage: Stage) -> bool:
+    """Whether the published learner is among the experts."""
+    return any(_paper(space) for space in stage.spaces())
+
+
 def kernels_of(space: Space) -> list[Any]:
     """Return the experts of a space that have radial functions."""
     return [seat for seat in space.seats if entry_of(seat).gamma]

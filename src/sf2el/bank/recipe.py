@@ -256,7 +256,7 @@ class BankRecipe(BankBudget):
 
     def _pays(self, stage: Stage) -> bool:
         """Whether all widths pay: few labels have told which is best, or there are bytes for all."""
-        return _young(kernels_of(stage.current)) or self.full_grown(stage)
+        return _young(kernels_of(stage.current)) or self.ample(stage)
 
     def regained(self, stage: Stage) -> Told:
         """Experts begin anew where others of their kind had to leave, and a map where there is none."""

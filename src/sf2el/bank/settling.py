@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sf2el import events
-from sf2el.bank.bytes import FEW_BASIS, SOME_BASIS
+from sf2el.bank.bytes import AMPLE_BASIS, FEW_BASIS
 from sf2el.bank.giving_way import drop_past, kernels_of
 from sf2el.events import Happened
 from sf2el.recipe import Told
@@ -66,7 +66,7 @@ def _past_is_costly(stage: Stage) -> bool:
     if not stage.recovers or stage.past is None or stage.upcoming is not None:
         return False
     kernels = kernels_of(stage.current)
-    return not kernels or bool(kernels[0].settings.size < SOME_BASIS)
+    return not kernels or bool(kernels[0].settings.size < AMPLE_BASIS)
 
 
 def _settle_past(recipe: BankRecipe, stage: Stage) -> Told:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from sf2el._core.numpy_backend.expert import Expert
 from sf2el._core.numpy_backend.tasks import is_classification, risk_of, sigmoid, targets
-from sf2el.halves import covariance_of, halved, innovations_of, variance_at
 from sf2el.kernels import LARGEST, LARGEST_SINGLE, exp_or_zero, squared_distances, within
 from sf2el.posterior import PosteriorSettings, posterior_bytes
 
@@ -35,10 +34,10 @@ class Posterior(Expert):
 
     def __init__(self, settings: PosteriorSettings, dim: int, precision: str = "float64") -> None:
         super().__init__(settings, dim)
-        self.precision, self._halved = precision, precision == "float16"
-        real = np.dtype("float32" if self._halved else precision)
+        self.precision = precision
+        real = np.dtype("float32" if precision == "float16" else precision)
         double = real == np.float64
-        self._real, self._keeps_inverse = real, settings.keep_inverse and not self._halved
+        self._real = real
         self._huge = LARGEST if double else LARGEST_SINGLE
         self._jitter = 1e-12 if double else 1e-6
         self._rounding = 1e-13 if double else 1e-5
@@ -46,16 +45,22 @@ class Posterior(Expert):
         self._linear = settings.linear_of(dim)
         self._rows: Array = np.zeros((0, dim), real)
         self._mean: Array = np.zeros((settings.outputs, self._linear), real)
-        self._covariance: Array = np.zeros((self._linear, self._linear), real)  # posterior minus prior
-        self._inverse: Array = np.zeros((0, 0), real)  # of the Gram matrix; see _ready
         self.labels = self.joined = self.removed = self.floored = self.refreshed = self.ties = 0
         self._residuals = 0.0
-        if settings.size and settings.centred > 0.0:
-            # The origin is a kept row at which little is left to learn: what rows share is the constant's.
-            self._join(np.zeros(dim, real), np.zeros(0, real), real.type(1.0))
+        self._begin(settings.size > 0 and settings.centred > 0.0)
+
+    def _begin(self, centred: bool) -> None:
+        """Know nothing; ``centred``: the origin is a kept row at which little is left to learn.
+
+        What rows share is the constant's.
+        """
+        s, real = self.settings, self._real
+        self._covariance: Array = np.zeros((self._linear, self._linear), real)  # posterior minus prior
+        self._inverse: Array = np.zeros((0, 0), real)  # of the Gram matrix; see _ready
+        if centred:
+            self._join(np.zeros(self.dim, real), np.zeros(0, real), real.type(1.0))
             self.joined = 0
-            self._covariance[-1, -1] = -settings.centred * settings.rbf_scale
-        self._freeze(self._covariance)
+            self._covariance[-1, -1] = -s.centred * s.rbf_scale
 
     @property
     def size(self) -> int:
@@ -89,14 +94,12 @@ class Posterior(Expert):
         return s.linear_scale * float(phi @ phi) + (s.rbf_scale if s.size else 0.0)
 
     def _soften(self, means: Floats, psi: Array) -> Floats:
+        return self._softened(means, self._prior(psi) + float(psi @ (self._covariance @ psi)))
+
+    def _softened(self, means: Floats, variance: float) -> Floats:
         if not is_classification(self.settings.task):
             return means.copy()
-        return np.asarray(means / sqrt(1.0 + pi / 8.0 * max(self._variance(psi), LEAST_VARIANCE)))
-
-    def _variance(self, psi: Array) -> float:
-        if self._halved:
-            return variance_at(self.settings, *self._doubles(self._innovations), psi.astype(np.float64))
-        return self._prior(psi) + float(psi @ (self._covariance @ psi))
+        return np.asarray(means / sqrt(1.0 + pi / 8.0 * max(variance, LEAST_VARIANCE)))
 
     # -- learning
 
@@ -106,14 +109,13 @@ class Posterior(Expert):
         means = self._means(psi)
         scores = self._soften(means, psi)
         if isnan(y):
-            if self.uses_unlabelled and self._tie(own, psi):
-                self._freeze(self._covariance)
+            if self.uses_unlabelled:
+                self._tie(own, psi)
             return scores, nan
         if not is_classification(self.settings.task):
             y = min(max(y, -MOST_NUMBER), MOST_NUMBER)
         risk = risk_of(self.settings.task, scores, y)
         self._update(own, psi, means, y, weight)
-        self._freeze(self._covariance)
         return scores, risk
 
     def _update(self, x: Array, psi: Array, means: Floats, y: float, weight: float) -> None:
@@ -132,7 +134,7 @@ class Posterior(Expert):
         else:
             self._mean += np.outer(steps.astype(self._real), gain)
         smaller = np.outer(gain * self._real.type(taken), gain)
-        self._covariance = _lower(self._real.type(keep) * self._covariance - smaller)
+        self._covariance = lower(self._real.type(keep) * self._covariance - smaller)
         self.labels += 1
         if self.size > self.settings.size:
             self._remove(self._least_useful())
@@ -169,16 +171,23 @@ class Posterior(Expert):
         gain[:linear] += self._real.type(s.linear_scale) * psi[:linear]
         if not s.size:
             return np.asarray(gain)
-        k = psi[linear:]
-        self._ready()
-        e = self._inverse @ k
-        g = self._real.type(1.0) - k @ e
+        e, g = self._expressed(psi[linear:])
         full = self.size == s.size
         if float(g) > self._novelty and not (full and self._would_leave_at_once(gain, steps, e, float(g))):
             self._join(x, e, g)
             return np.append(gain, self._real.type(s.rbf_scale))
         gain[linear:] += self._real.type(s.rbf_scale) * e
         return np.asarray(gain)
+
+    def _expressed(self, k: Array) -> tuple[Array, Any]:
+        """Return how the kept rows express a row with these kernels, and the share that they leave."""
+        self._ready()
+        e = self._inverse @ k
+        return e, self._real.type(1.0) - k @ e
+
+    def _pivots(self) -> Floats:
+        """Return the diagonal of the inverse of the Gram matrix."""
+        return np.diagonal(self._inverse).astype(np.float64)
 
     def _would_leave_at_once(self, gain: Array, steps: Floats, e: Array, g: float) -> bool:
         """Whether, of all rows after this round, the newcomer would matter least.
@@ -187,12 +196,12 @@ class Posterior(Expert):
         """
         own = self.settings.rbf_scale**2 * g * float(steps @ steps)
         alpha = self._mean[:, self._linear :] + np.outer(steps, gain[self._linear :]).astype(np.float64)
-        pivots = np.diagonal(self._inverse).astype(np.float64) + e.astype(np.float64) ** 2 / g
+        pivots = self._pivots() + e.astype(np.float64) ** 2 / g
         return bool(np.all((alpha**2).sum(axis=0) > own * pivots))
 
     def _join(self, x: Array, e: Array, g: Any) -> None:
         grown = self._inverse + np.outer(e / g, e)
-        self._inverse = _lower(np.block([[grown, -e[:, None] / g], [-e[None, :] / g, 1.0 / g]]))
+        self._inverse = lower(np.block([[grown, -e[:, None] / g], [-e[None, :] / g, 1.0 / g]]))
         self._rows = np.vstack([self._rows, x])
         self._covariance = np.pad(self._covariance, (0, 1))
         self._mean = np.pad(self._mean, ((0, 0), (0, 1)))
@@ -206,29 +215,29 @@ class Posterior(Expert):
         s = self.settings
         return s.tie_noise > 0.0 and s.size > 0 and self.ties < s.most_ties
 
-    def _tie(self, x: Array, psi: Array) -> bool:
+    def _tie(self, x: Array, psi: Array) -> None:
         """Take a row between two kept ones as an observation that f is the same at both, up to noise.
 
-        A row that lies apart from all joins them while there is room. Return whether it told anything.
+        A row that lies apart from all joins them while there is room.
         """
         s, k, n = self.settings, psi[self._linear :], self.size
         # The nearest alone expresses its kernel squared: only past that does the rest matter.
         if n < s.size and (n == 0 or 1.0 - float(np.max(k)) ** 2 > s.tie_novelty):
-            self._ready()
-            e = self._inverse @ k
-            g = self._real.type(1.0) - k @ e
+            e, g = self._expressed(k)
             if float(g) > s.tie_novelty:
-                self._join(x, e, g)
-                return True
+                self._join_unlabelled(x, e, g)
+                return
         if n < 2 or 2 * n < s.size:
-            return False
+            return
         first, second = np.argsort(-k, kind="stable")[:2].tolist()
         weight = float(k[second]) ** s.tie_power
         if weight < LEAST_TIE:
-            return False
+            return
         self.ties += 1
         self._observe_equal(first, second, s.tie_noise / weight)
-        return True
+
+    def _join_unlabelled(self, x: Array, e: Array, g: Any) -> None:
+        self._join(x, e, g)
 
     def _observe_equal(self, i: int, j: int, noise: float) -> None:
         """Take f(x_i) - f(x_j) = 0 as observed with this noise."""
@@ -251,13 +260,13 @@ class Posterior(Expert):
         steps = -(self._mean @ between).astype(np.float64) / (noise + v)
         self._mean += np.outer(steps.astype(self._real), gain)
         smaller = np.outer(gain * self._real.type(1.0 / (noise + v)), gain)
-        self._covariance = _lower(self._covariance - smaller)
+        self._covariance = lower(self._covariance - smaller)
 
     # -- keeping to the budget
 
     def _least_useful(self) -> int:
         """Return the row whose projection onto the others moves the functions least."""
-        pivots = np.diagonal(self._inverse).astype(np.float64)
+        pivots = self._pivots()
         self.floored += int(np.count_nonzero(~(pivots > LEAST_PIVOT)))
         alpha = self._mean[:, self._linear :].astype(np.float64)
         return int(np.argmin((alpha * alpha).sum(axis=0) / np.maximum(pivots, LEAST_PIVOT)))
@@ -273,44 +282,26 @@ class Posterior(Expert):
         self._mean += np.outer(self._mean[:, at], u)
         column = self._covariance[:, at].copy()
         self._covariance = self._covariance + np.outer(u, column[at] * u + column) + np.outer(column, u)
-        self._covariance = _without(_lower(self._covariance), at)
-        self._inverse = _without(_lower(self._inverse - np.outer(q / pivot, q)), i)
+        self._covariance = _without(lower(self._covariance), at)
+        self._inverse = _without(lower(self._inverse - np.outer(q / pivot, q)), i)
         self._mean = _last_to(self._mean.T, at).T.copy()
         self._rows = _last_to(self._rows, i)
         self.removed += 1
-        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self._keeps_inverse:
+        if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self.settings.keep_inverse:
             # What rounding has added to Q goes.
             self._invert()
             self.refreshed += 1
 
     def _ready(self) -> None:
         """Where Q is not kept, what is left in it from the last round says nothing."""
-        if not self._keeps_inverse:
+        if not self.settings.keep_inverse:
             self._invert()
 
     def _invert(self) -> None:
         """Compute Q from the rows."""
         gram = np.array([self._kernels(row) for row in self._rows], self._real).reshape(self.size, self.size)
         np.fill_diagonal(gram, 1.0 + self._jitter)
-        self._inverse = _lower(np.linalg.inv(gram))
-
-    # -- in halves
-
-    def _freeze(self, covariance: Floats | Array) -> None:
-        """Round what is kept to halves, where that is how it is kept, and go on with what they say."""
-        if self._halved:
-            self._rows = halved(self._rows).astype(np.float32)
-            self._keep(innovations_of(self.settings, *self._doubles(covariance)))
-
-    def _keep(self, innovations: Floats) -> None:
-        self._innovations: npt.NDArray[np.float16] = halved(innovations)
-        self._covariance = self._thawed().astype(np.float32)
-
-    def _thawed(self) -> Floats:
-        return covariance_of(self.settings, *self._doubles(self._innovations))
-
-    def _doubles(self, matrix: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-        return self._rows.astype(np.float64), matrix.astype(np.float64)
+        self._inverse = lower(np.linalg.inv(gram))
 
     # -- state
 
@@ -324,17 +315,17 @@ class Posterior(Expert):
 
     def state(self) -> dict[str, Any]:
         """Return everything kept, as arrays and numbers."""
+        kept: dict[str, Any] = {name: np.array(value, np.float64) for name, value in self._arrays().items()}
+        return kept | {name: getattr(self, name) for name in COUNTERS} | {"residuals": self._residuals}
+
+    def _arrays(self) -> dict[str, Array]:
         self._ready()
-        arrays = {
+        return {
             "rows": self._rows,
             "coefficients": self._mean,
-            "covariance": self._thawed() if self._halved else self._covariance,
+            "covariance": self._covariance,
             "inverse": self._inverse,
         }
-        if self._halved:
-            arrays["innovations"] = self._innovations
-        kept: dict[str, Any] = {name: np.array(value, np.float64) for name, value in arrays.items()}
-        return kept | {name: getattr(self, name) for name in COUNTERS} | {"residuals": self._residuals}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take over what ``state`` returned, of this backend or of the other."""
@@ -345,26 +336,26 @@ class Posterior(Expert):
             "coefficients": (self.outputs, both),
             "covariance": (both, both),
             "inverse": (n, n),
+            "innovations": (both, both),
+            "factor": (n, n),
         }
-        if "innovations" in state:
-            shapes["innovations"] = (both, both)
-        if n > self.settings.size or any(np.shape(state[name]) != shape for name, shape in shapes.items()):
+        arrays = {name: np.asarray(state[name], np.float64) for name in shapes if name in state}
+        fits = all(array.shape == shapes[name] for name, array in arrays.items())
+        if n > self.settings.size or not fits:
             raise ValueError("This state does not fit this expert: its sizes differ.")
-        self._rows = np.array(state["rows"], self._real)
-        self._mean = np.array(state["coefficients"], self._real)
-        self._covariance = np.array(state["covariance"], self._real)
-        self._inverse = np.array(state["inverse"], self._real)
         for name in COUNTERS:
             setattr(self, name, int(state[name]))
         self._residuals = float(state["residuals"])
-        if self._halved and "innovations" in state:
-            self._rows = halved(self._rows).astype(np.float32)
-            self._keep(np.array(state["innovations"], np.float64))
-        else:
-            self._freeze(np.array(state["covariance"], np.float64))
+        self._mean = arrays["coefficients"].astype(self._real)
+        self._take(arrays)
+
+    def _take(self, arrays: dict[str, Floats]) -> None:
+        self._rows = arrays["rows"].astype(self._real)
+        self._covariance = arrays["covariance"].astype(self._real)
+        self._inverse = arrays["inverse"].astype(self._real)
 
 
-def _lower(matrix: Array) -> Array:
+def lower(matrix: Array) -> Array:
     """Return a matrix with its upper triangle taken from the lower: symmetric to the bit."""
     return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)
 
