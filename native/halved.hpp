@@ -628,9 +628,11 @@ private:
             for (size_t s = 0; s < n; ++s) rows[j * n + s] = double(r_[j * slots_ + s]);
         for (size_t s = 0; s < n; ++s) {
             for (size_t j = 0; j < dim; ++j) x[j] = rows[j * n + s];
-            squared_distances(rows, n, n, x, dim, gram[s]);
-            gaussian(gram[s], p_.gamma, n, gram[s]);
-            gram[s][s] = 1.0;
+            double* row = gram[s] + s;
+            squared_distances(rows + s, n, n - s, x, dim, row);
+            gaussian(row, p_.gamma, n - s, row);
+            row[0] = 1.0;
+            for (size_t j = 1; j < n - s; ++j) gram[s + j][s] = row[j];
         }
         return gram;
     }

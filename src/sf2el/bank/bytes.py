@@ -35,11 +35,12 @@ ENOUGH_BASIS = 48
 half precision are better."""
 
 FEW_BASIS = 36
-"""Below so many radial functions each, extra experts and exact statistics of a map are not worth it."""
+"""Below so many radial functions each, extra experts and exact statistics of a map are not worth it. With so
+many, a single width keeps what it could compute, which is faster; below, the bytes are worth more as
+functions."""
 
 SOME_BASIS = 24
-"""The same for the experts of a younger space. With so many radial functions each, experts keep what they
-could compute, which is faster. Below, the bytes are worth more as radial functions."""
+"""The same for the experts of a younger space, and for several widths."""
 
 LITTLE_BASIS = 18
 """Below so many radial functions each, two widths are better than three, and experts of a space that has just
@@ -140,7 +141,9 @@ class BankBudget(Recipe):
 
     def _sizes(self, stage: Stage, available: int, held: Held) -> Sizes | None:
         """Return how large the experts are to be; None: no room for all of them."""
-        for form, enough, fresh in ((Form.FULL, ENOUGH_BASIS, SOME_BASIS), (Form.HALF, SOME_BASIS, 0)):
+        several = len(kernels_of(stage.current)) > 1  # of them some may leave yet
+        half = (Form.HALF, SOME_BASIS if several else FEW_BASIS, 0)
+        for form, enough, fresh in ((Form.FULL, ENOUGH_BASIS, SOME_BASIS), half):
             sizes = self._sizes_if(stage, available, held, form)
             if sizes is not None:
                 many = sizes.main >= max(enough, held.main)
