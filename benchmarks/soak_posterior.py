@@ -15,13 +15,14 @@ ROUNDS, BLOCK = 10_000_000, 100_000
 
 
 def main() -> int:
-    """Soak an expert that keeps the inverse of its Gram matrix, one that computes it, and one in halves."""
+    """Soak experts that keep the inverse of their Gram matrix, or compute it, and the same in halves."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
     given = parser.parse_args()
     return max(
         soak(given.rounds, keep_inverse=True),
         soak(given.rounds, keep_inverse=False),
+        soak(given.rounds // 10, keep_inverse=True, precision="float16"),
         soak(given.rounds // 10, keep_inverse=False, precision="float16"),
     )
 

@@ -190,6 +190,7 @@ public:
 private:
     static constexpr std::uint64_t removals_between_refreshes = 64;
     static constexpr int bits = 15;  // of a number of F, but for its sign
+    static constexpr float large_factor = 16.0f;
 
     static size_t round_up(size_t bytes) { return (bytes + 7) / 8 * 8; }
     static size_t diagonal(size_t i) { return packed_row(i) + i; }
@@ -323,11 +324,11 @@ private:
         size_t all = linear_ + size();
         if (p_.forget > 0.0) towards_prior(p_.forget);
         packed_times(s_, psi_, gain_, all);
-        const double v = variance(double(dot(psi_, gain_, all)));
+        const double inside = double(dot(psi_, gain_, all)), v = variance(inside);
         const bool spent = !(v > Single::least_variance);
         const double divisor = Single::steps(p_, *c_, m_, y, weight, spent ? Single::least_variance : v);
         ++c_->labels;
-        if (spent || !leaves_variance(divisor)) {
+        if (spent || !is_covariance(inside)) {
             // Rounding has eaten the variance, and a step would feed on rounding alone: none is taken, and
             // the covariance goes a part of the way back to the prior.
             towards_prior(Single::step_back);
@@ -337,7 +338,8 @@ private:
         }
         std::copy(gain_, gain_ + linear_, step_);
         times_factor(gain_ + linear_, step_ + linear_);
-        const bool joins = is_new(p_.novelty) && !(size() == p_.size && would_leave_at_once()) && is_new_as_kept();
+        const bool joins = is_new(p_.novelty) && !(size() == p_.size && would_leave_at_once()) && is_new_as_kept() &&
+                           p_.rbf_scale * unexpressed_ < divisor;
         if (joins) {
             const float g = float(unexpressed_), scale = float(p_.rbf_scale);
             for (size_t s = 0; s < size(); ++s) step_[linear_ + s] -= scale * e_[s];
@@ -353,8 +355,21 @@ private:
         }
         packed_rank_one(s_, 1.0f, gain_, float(-1.0 / divisor), all);
         if (size() > p_.size) remove(least_useful());
-        if (joins) keep_rows(), keep_factor();
+        if (joins) keep_basis();
         keep_learned();
+    }
+
+    // Of rows that have just changed. Rounding adds up as rows join, the faster the larger the numbers of F.
+    void keep_basis() {
+        const float* last = f_ + packed_row(size() - 1);
+        float largest = 0.0f;
+        for (size_t j = 0; j < size(); ++j) {
+            const float value = last[j] < 0.0f ? -last[j] : last[j];
+            largest = value > largest ? value : largest;
+        }
+        if (p_.keep_inverse && largest > large_factor) refresh();
+        keep_rows();
+        keep_factor();
     }
 
     void towards_prior(double share) {
@@ -364,11 +379,11 @@ private:
         for (size_t i = 0; i < all; ++i) s_[diagonal(i)] += float(share * prior(i));
     }
 
-    // Whether each coordinate has some variance left after the step.
-    bool leaves_variance(double divisor) const {
+    // Whether the gain can be one column of a covariance, but for rounding: gain_j^2 <= S_jj psi'S psi.
+    bool is_covariance(double inside) const {
         size_t wrong = 0;
         for (size_t j = 0; j < linear_ + size(); ++j)
-            wrong += !(double(gain_[j]) * double(gain_[j]) < double(s_[diagonal(j)]) * divisor);
+            wrong += !(double(gain_[j]) * double(gain_[j]) <= double(s_[diagonal(j)]) * inside * 1.001);
         return wrong == 0;
     }
 
@@ -454,8 +469,7 @@ private:
         thaw();
         if (Single::may_join(p_, n, n ? double(k[first]) : 0.0) && is_new(p_.tie_novelty) && is_new_as_kept()) {
             join();
-            keep_rows();
-            keep_factor();
+            keep_basis();
             keep_learned();
             return;
         }
@@ -478,7 +492,7 @@ private:
         expressed(own_ + linear_, psi_ + linear_);
         packed_times(s_, psi_, gain_, all);
         const double v = double(dot(psi_, gain_, all)), divisor = noise + v;
-        if (!(v > Single::least_variance) || !leaves_variance(divisor)) {
+        if (!(v > Single::least_variance) || !is_covariance(v)) {
             ++c_->floored;
             return;
         }
@@ -539,10 +553,7 @@ private:
         turn_out(i);
         drop_last(i, all);
         --c_->n;
-        if (++c_->removed % removals_between_refreshes == 0 && p_.keep_inverse) {
-            refresh();
-            ++c_->refreshed;
-        }
+        if (++c_->removed % removals_between_refreshes == 0 && p_.keep_inverse) refresh();
     }
 
     // Turns coordinates pairwise until column i of F has an entry in the last one only, and leaves both out of F.
@@ -612,6 +623,7 @@ private:
         solve_lower(square, f);
         for (size_t r = 0; r < n; ++r)
             for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(f[r][j]);
+        ++c_->refreshed;
     }
 
     static void factor_of(const Dense& a) {

@@ -157,6 +157,38 @@ def test_the_factor_follows_from_the_rows_however_many_have_come_and_gone(be, ke
     assert np.abs(state["inverse"] @ np.linalg.inv(state["inverse"]) - np.eye(12)).max() < 1e-6
 
 
+def test_rounding_does_not_add_up_while_rows_join(be):
+    """Each row that joins rests on the factor so far; rows ever farther out made its error grow with each."""
+    rng = np.random.default_rng(9)
+    count = 400 if be.NAME == "native" else 150
+    X = rng.normal(size=(count, 2)) * np.linspace(0.05, 3.0, count)[:, None]
+    y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] > 0.0, 1.0, -1.0)
+    s = settings("binary", size=60, gamma=0.5, novelty=0.01)
+    expert = be.Posterior(s, 2, "float16")
+    scores, _ = expert.run(X, y)
+    state = expert.state()
+    assert expert.size > 15 and np.isfinite(scores).all()
+    assert np.abs(state["factor"]).max() < 400.0
+    near = state["factor"] @ gram(s, state["rows"]) @ state["factor"].T
+    assert np.abs(near - np.eye(expert.size)).max() < 0.5
+
+
+def test_smooth_numbers_of_one_feature_are_learned_without_outbursts(be):
+    """Where rows are much alike a covariance of 16 bits can become none, which must not feed on itself."""
+    worst = []
+    for seed in range(20, 32 if be.NAME == "native" else 22):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1500 if be.NAME == "native" else 500, 1))
+        y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=len(X))
+        s = settings("regression_squared", size=40, gamma=7.0, rbf_scale=40.0, novelty=0.01)
+        worst.append(be.Posterior(s, 1, "float16").run(X, y)[1][300:].max())
+    assert np.median(worst) < 2.0 and max(worst) < 20.0
+
+
+def gram(s, rows):
+    return np.exp(-s.gamma * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+
+
 def test_scores_of_a_round_are_those_of_a_prediction_before_it(be):
     X, y = stream("binary", 120)
     expert = be.Posterior(settings("binary", tie_noise=1.0), 3, "float16")

@@ -193,7 +193,7 @@ def _keeps_factor(seat: PosteriorSeat) -> bool:
 
 def _factor_in(reader: Reader, key: str, n: int) -> Content:
     kept = reader.array(key, (n + n * (n + 1) // 2,), np.int16)
-    if np.any(np.abs(kept[:n]) > LARGEST_EXPONENT):
+    if np.any(np.abs(kept[:n].astype(np.int32)) > LARGEST_EXPONENT):
         raise ValueError("an expert's factor is none")
     numbers = np.zeros((n, n), np.int16)
     numbers[np.tril_indices(n)] = kept[n:]

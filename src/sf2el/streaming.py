@@ -284,7 +284,7 @@ class StreamModel(KeptModel):
                 stage.revert()
             case Kind.SURE:  # nothing but the certainty is new
                 return [Happened(kind, *numbers, change.ago)]
-        told = [*told, *self._fitted(stage)]
+        told = [*told, *self._fitted(stage, growing=change.kind is Kind.CLOSE)]
         if change.kind is Kind.SWAP and stage.doubt >= WORTH_TELLING:
             told.insert(0, Happened(events.UNEXPLAINED, 100.0 * stage.doubt))
         if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE) or kind in (

@@ -192,8 +192,11 @@ class BankBudget(Recipe):
         alike = _largest(main, available, AMPLE_BASIS, form, fresh, 1.0, room)
         if alike is not None:
             return alike
-        share = 0.5 if _younger(stage) is stage.current else 0.0
-        return _largest(main, available, LEAST_BASIS, form, fresh, share, room, AMPLE_BASIS)
+        if _younger(stage) is stage.current:
+            return _largest(main, available, LEAST_BASIS, form, fresh, 0.5, room, AMPLE_BASIS)
+        # New features may be gone again: what was learned gives way to bytes only.
+        most = max(AMPLE_BASIS, _held(stage).main)
+        return _largest(main, available, LEAST_BASIS, form, fresh, 0.0, room, most)
 
     def _foresight(self, stage: Stage, form: Form) -> int:
         """Return the bytes that a second space like the first would take beside it."""

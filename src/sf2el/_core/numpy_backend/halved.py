@@ -28,6 +28,7 @@ from sf2el.halves import (
 from sf2el.kernels import exp_or_zero, squared_distances
 
 LEAST_NOVELTY = 1e-5
+LARGE_FACTOR = 16.0
 REMOVALS_BETWEEN_REFRESHES = 64
 
 
@@ -78,11 +79,12 @@ class Halved(Posterior):
         if s.forget > 0.0:
             self._go_towards_prior(s.forget)
         gain = self._innovations @ at
-        v = self._variance(at @ gain, left)
+        inside = float(at @ gain)
+        v = self._variance(inside, left)
         spent = not v > LEAST_VARIANCE
         steps, divisor = self._steps(means, y, weight, LEAST_VARIANCE if spent else v)
         self.labels += 1
-        if spent or not self._leaves_variance(gain, divisor):
+        if spent or not self._is_column(gain, inside):
             # Rounding has eaten the variance, and a step would feed on rounding alone: none is taken.
             self._go_towards_prior(STEP_BACK)
             self.floored += 1
@@ -96,7 +98,7 @@ class Halved(Posterior):
             fresh[linear:] -= np.float32(s.rbf_scale) * e
             stays = self.size < s.size or not self._would_leave_at_once(fresh, steps, e, float(g))
             as_kept = self._as_kept(x) if stays else None
-            if as_kept is not None:
+            if as_kept is not None and s.rbf_scale * as_kept[2] < divisor:
                 joins = True
                 scale, (kept, e, g) = np.float32(s.rbf_scale), as_kept
                 moved[linear:] -= scale * e
@@ -106,17 +108,24 @@ class Halved(Posterior):
         self._innovations = self._innovations - np.outer(gain * np.float32(1.0 / divisor), gain)
         if self.size > s.size:
             self._remove(self._least_useful())
+        if joins:
+            self._tidy()
         self._round(basis=joins)
+
+    def _tidy(self) -> None:
+        """Rounding adds up as rows join, the faster the larger the numbers of F."""
+        if self.settings.keep_inverse and np.max(np.abs(self._factor[-1])) > LARGE_FACTOR:
+            self._refresh()
 
     def _go_towards_prior(self, share: float) -> None:
         scales = prior_scales(self.settings, self._linear, self.size)
         kept = np.float32(1.0 - share) * self._innovations
         self._innovations = kept + np.diag(share * scales).astype(np.float32)
 
-    def _leaves_variance(self, gain: Array, divisor: float) -> bool:
-        """Whether each coordinate has some variance left after the step."""
+    def _is_column(self, gain: Array, inside: float) -> bool:
+        """Whether the gain can be one column of a covariance but for rounding: gain_j^2 <= S_jj psi'S psi."""
         own = np.diagonal(self._innovations).astype(np.float64)
-        return bool(np.all(gain.astype(np.float64) ** 2 < own * divisor))
+        return bool(np.all(gain.astype(np.float64) ** 2 <= own * inside * 1.001))
 
     def _expressed(self, k: Array) -> tuple[Array, Any]:
         b = self._factor @ k
@@ -156,6 +165,7 @@ class Halved(Posterior):
         as_kept = self._as_kept(x)
         if as_kept is not None:
             self._join(*as_kept)
+            self._tidy()
 
     def _observe_equal(self, i: int, j: int, noise: float) -> None:
         linear = self._linear
@@ -167,7 +177,7 @@ class Halved(Posterior):
         at, _ = self._coordinates(between)
         gain = self._innovations @ at
         v = float(at @ gain)
-        if not v > LEAST_VARIANCE or not self._leaves_variance(gain, noise + v):
+        if not v > LEAST_VARIANCE or not self._is_column(gain, v):
             self.floored += 1
             return
         moved = np.concatenate([gain[:linear], self._factor.T @ gain[linear:]])
@@ -199,15 +209,19 @@ class Halved(Posterior):
         self.removed += 1
         if self.removed % REMOVALS_BETWEEN_REFRESHES == 0 and self.settings.keep_inverse:
             self._refresh()
-            self.refreshed += 1
 
     def _refresh(self) -> None:
         """What rounding has added to F goes: with F K F' = L L', near the identity, F becomes L^-1 F."""
         rows, factor = self._rows.astype(np.float64), self._factor.astype(np.float64)
         gram = np.array([exp_or_zero(-self.settings.gamma * squared_distances(rows, row)) for row in rows])
         np.fill_diagonal(gram, 1.0)
-        root = np.linalg.cholesky(factor @ gram @ factor.T + JITTER * np.eye(len(rows)))
-        self._factor = np.tril(np.linalg.solve(root, factor)).astype(np.float32)
+        try:
+            root = np.linalg.cholesky(factor @ gram @ factor.T + JITTER * np.eye(len(rows)))
+            factor = np.tril(np.linalg.solve(root, factor))
+        except np.linalg.LinAlgError:  # it was no factor: some file's, perhaps
+            factor = factor_of(self.settings, rows)
+        self._factor = factor.astype(np.float32)
+        self.refreshed += 1
 
     # -- state
 
