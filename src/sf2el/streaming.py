@@ -284,7 +284,8 @@ class StreamModel(KeptModel):
                 stage.revert()
             case Kind.SURE:  # nothing but the certainty is new
                 return [Happened(kind, *numbers, change.ago)]
-        told = [*told, *self._fitted(stage, growing=change.kind is Kind.CLOSE)]
+        growing = change.kind is Kind.CLOSE  # bytes are free again: nothing that was learned has to go
+        told = [*told, *self._fitted(stage, growing=growing)]
         if change.kind is Kind.SWAP and stage.doubt >= WORTH_TELLING:
             told.insert(0, Happened(events.UNEXPLAINED, 100.0 * stage.doubt))
         if change.kind in (Kind.JOIN, Kind.GROW, Kind.CLOSE) or kind in (
@@ -292,7 +293,7 @@ class StreamModel(KeptModel):
             events.SWAP_NO_ROOM,
         ):
             back = self._recipe.replenished(stage)
-            told += [*back, *self._fitted(stage)] if back else []
+            told += [*back, *self._fitted(stage, growing=growing)] if back else []
         if change.kind in (Kind.OPEN, Kind.RETURN) and stage.upcoming is not None:
             for row in self._pending[-change.ago :] if change.ago else []:
                 stage.replay(*row)
