@@ -38,7 +38,7 @@ public:
     }
 
     static size_t scratch_bytes(const PosteriorParams& p) {
-        return round_up(working_floats(p) * sizeof(float)) + working_doubles(p) * sizeof(double);
+        return (p.outputs + working_doubles(p)) * sizeof(double) + round_up(working_floats(p) * sizeof(float));
     }
 
     // As for a Posterior.
@@ -64,7 +64,9 @@ public:
         innovations_ = rows_ + size_t(p.size) * p.dim;
         exponents_ = reinterpret_cast<std::int16_t*>(innovations_ + packed_size(stride_));
         factor_ = exponents_ + p.size;
-        doubles_ = static_cast<double*>(scratch);
+        m_ = static_cast<double*>(scratch);
+        doubles_ = m_ + p.outputs;
+        square_ = reinterpret_cast<float*>(doubles_);
         const size_t all = linear_ + slots_;
         float* next = reinterpret_cast<float*>(doubles_ + working_doubles(p));
         const auto take = [&next](size_t count) {
@@ -74,8 +76,7 @@ public:
         };
         x_ = take(p.dim), r_ = take(slots_ * p.dim), f_ = take(packed_size(slots_)), s_ = take(packed_size(all));
         a_ = take(p.outputs * all), psi_ = take(all), own_ = take(all), gain_ = take(all), step_ = take(all);
-        e_ = take(all), u_ = take(all), cos_ = take(slots_), sin_ = take(slots_), square_ = take(2 * all * all);
-        m_ = doubles_ + working_doubles(p) - p.outputs;
+        e_ = take(all), u_ = take(all), cos_ = take(slots_), sin_ = take(slots_);
     }
 
     void predict(const double* x, double* scores) {
@@ -126,29 +127,23 @@ public:
         const size_t n = size(), all = linear_ + n;
         thaw_rows();
         thaw_factor();
-        double* spare = doubles_;
-        Dense f(n, n, spare), s(all, all, spare), half_turned(n, all, spare);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= r; ++j) f[r][j] = double(f_[packed_row(r) + j]);
-        for (size_t i = 0; i < all; ++i)
-            for (size_t j = 0; j <= i; ++j)
-                s[i][j] = s[j][i] = double(float_of(innovations_[packed_row(i) + j])) - (i == j ? prior(i) : 0.0);
-        for (size_t r = 0; r < n; ++r)  // F' S over the radial rows
-            add_rows(half_turned[r], 1.0, f.at + r, f.stride, s, linear_, all);
-        for (size_t i = 0; i < all; ++i)
+        double* row = doubles_;
+        for (size_t i = 0; i < all; ++i) {
+            // Row i of T' (S - prior), T = diag(identity, F), then times T.
+            for (size_t j = 0; j < all; ++j) row[j] = i < linear_ ? learned(i, j) : 0.0;
+            for (size_t r = i < linear_ ? n : i - linear_; r < n; ++r)
+                for (size_t j = 0; j < all; ++j) row[j] += factor_at(r, i - linear_) * learned(linear_ + r, j);
             for (size_t j = 0; j <= i; ++j) {
-                double value = 0.0;
-                if (i < linear_) value = s[i][j];
-                else if (j < linear_) value = half_turned[i - linear_][j];
-                else
-                    for (size_t r = j - linear_; r < n; ++r)
-                        value += half_turned[i - linear_][linear_ + r] * f[r][j - linear_];
+                double value = j < linear_ ? row[j] : 0.0;
+                for (size_t r = j < linear_ ? n : j - linear_; r < n; ++r)
+                    value += row[linear_ + r] * factor_at(r, j - linear_);
                 c[i * all + j] = c[j * all + i] = value;
             }
+        }
         for (size_t i = 0; i < n; ++i)
             for (size_t j = 0; j <= i; ++j) {
                 double value = 0.0;
-                for (size_t r = i; r < n; ++r) value += f[r][i] * f[r][j];
+                for (size_t r = i; r < n; ++r) value += factor_at(r, i) * factor_at(r, j);
                 q[i * n + j] = q[j * n + i] = value;
             }
     }
@@ -164,26 +159,31 @@ public:
     // set_factor(). The rows must be there.
     template <class Covariance>
     void keep(const Covariance& c) {
-        const size_t n = size(), all = linear_ + n;
-        double* spare = doubles_;
+        const size_t n = size();
         thaw_rows();
-        const Dense root = gram_root(spare);
+        double* row;
+        const Dense root = gram_root(row);
         for (size_t i = 0; i < linear_; ++i)
             for (size_t j = 0; j <= i; ++j)
                 innovations_[packed_row(i) + j] = half_of(float(c(i, j) + (i == j ? p_.linear_scale : 0.0)));
-        Dense radial(n, all, spare), product(n, all, spare);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < all; ++j) radial[r][j] = j <= linear_ + r ? c(linear_ + r, j) : c(j, linear_ + r);
-        add_product(product, root, radial);
-        Dense turned(n, n, spare), square(n, n, spare);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j < n; ++j) turned[j][r] = product[r][linear_ + j];
-        add_product(square, root, turned);
         for (size_t r = 0; r < n; ++r) {
-            Half* row = innovations_ + packed_row(linear_ + r);
-            for (size_t j = 0; j < linear_; ++j) row[j] = half_of(float(product[r][j]));
-            for (size_t j = 0; j <= r; ++j)
-                row[linear_ + j] = half_of(float(square[r][j] + (j == r ? p_.rbf_scale : 0.0)));
+            // Row r of R C, then times R'; the numbers of C are asked for one by one, which takes no room.
+            Half* to = innovations_ + packed_row(linear_ + r);
+            for (size_t j = 0; j < linear_; ++j) {
+                double value = 0.0;
+                for (size_t k = r; k < n; ++k) value += root[r][k] * c(linear_ + k, j);
+                to[j] = half_of(float(value));
+            }
+            for (size_t j = 0; j < n; ++j) {
+                row[j] = 0.0;
+                for (size_t k = r; k < n; ++k)
+                    row[j] += root[r][k] * (j <= k ? c(linear_ + k, linear_ + j) : c(linear_ + j, linear_ + k));
+            }
+            for (size_t j = 0; j <= r; ++j) {
+                double value = j == r ? p_.rbf_scale : 0.0;
+                for (size_t k = j; k < n; ++k) value += row[k] * root[j][k];
+                to[linear_ + j] = half_of(float(value));
+            }
         }
     }
 
@@ -197,22 +197,23 @@ private:
 
     static size_t working_floats(const PosteriorParams& p) {
         const size_t n = p.size + 1, all = p.linear() + n;
-        return p.dim + n * p.dim + packed_size(n) + packed_size(all) + (p.outputs + 6) * all + 2 * n + 2 * all * all;
+        return p.dim + n * p.dim + packed_size(n) + packed_size(all) + (p.outputs + 6) * all + 2 * n;
     }
 
-    // As much as the call takes that takes most, and the means.
+    // For a Gram matrix with its rows and a row more, or for S in full in single precision.
     static size_t working_doubles(const PosteriorParams& p) {
-        const size_t n = p.size, all = coordinates(p), square = Dense::reals(n, n);
-        const size_t root = n * p.dim + p.dim + square;
-        const size_t keep = root + 2 * Dense::reals(n, all) + 2 * square;
-        const size_t matrices = square + Dense::reals(all, all) + Dense::reals(n, all);
-        const size_t refresh = root + 5 * square;
-        size_t most = keep > matrices ? keep : matrices;
-        most = most > refresh ? most : refresh;
-        return most + p.outputs;
+        const size_t n = p.size, all = coordinates(p) + 1, gram = (n + 1) * p.dim + Dense::reals(n + 1, n);
+        const size_t square = (all * all + 1) / 2;
+        return gram > square ? gram : square;
     }
 
     double prior(size_t i) const { return i < linear_ ? p_.linear_scale : p_.rbf_scale; }
+
+    // S minus the prior, and F.
+    double learned(size_t i, size_t j) const {
+        return double(float_of(innovations_[packed_at(i, j)])) - (i == j ? prior(i) : 0.0);
+    }
+    double factor_at(size_t r, size_t j) const { return r < j ? 0.0 : double(f_[packed_row(r) + j]); }
 
     // ---- from what is kept, and back
 
@@ -587,7 +588,7 @@ private:
 
     // Turns S likewise, and leaves its last coordinate out.
     void drop_last(size_t i, size_t all) {
-        float *here = square_, *there = square_ + all * all;
+        float* here = square_;
         for (size_t r = 0; r < all; ++r) {
             const float* row = s_ + packed_row(r);
             for (size_t j = 0; j <= r; ++j) here[r * all + j] = here[j * all + r] = row[j];
@@ -603,69 +604,52 @@ private:
                 }
             }
             for (size_t r = 0; r < all; ++r)
-                for (size_t j = 0; j < all; ++j) there[j * all + r] = here[r * all + j];
-            std::swap(here, there);
+                for (size_t j = 0; j < r; ++j) std::swap(here[r * all + j], here[j * all + r]);
         }
         for (size_t r = linear_ + i; r + 1 < all; ++r) std::copy(here + r * all, here + r * all + r + 1, s_ + packed_row(r));
     }
 
-    // What rounding has added to F goes: with F K F' = L L', near the identity, F becomes L^-1 F.
+    // What rounding has added to F goes.
     void refresh() {
-        const size_t n = size();
-        double* spare = doubles_;
-        const Dense gram = gram_of(spare);
-        Dense f(n, n, spare), across(n, n, spare), product(n, n, spare), square(n, n, spare);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= r; ++j) f[r][j] = across[j][r] = double(f_[packed_row(r) + j]);
-        add_product(product, gram, across);
-        add_transposed_product(square, 1.0, across, product, true);
-        factor_of(square);
-        solve_lower(square, f);
-        for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(f[r][j]);
+        compute_factor();
         ++c_->refreshed;
     }
 
-    static void factor_of(const Dense& a) {
-        sf2el::factor(a, [](size_t) { return PosteriorLimits<float>::jitter; });
-    }
-
-    // The Gram matrix of the rows in the scratch; `spare` is what is left of the doubles.
-    Dense gram_of(double*& spare) const {
+    // The upper triangular root of the Gram matrix of the rows in the scratch, and a row of doubles besides.
+    Dense gram_root(double*& row) const {
         const size_t n = size(), dim = p_.dim;
-        double *rows = spare, *x = rows + n * dim;
-        spare = x + dim;
-        Dense gram(n, n, spare);
+        double *rows = doubles_, *x = rows + n * dim, *spare = x + dim;
+        const Dense root(n, n, spare);
+        row = spare;
         for (size_t j = 0; j < dim; ++j)
             for (size_t s = 0; s < n; ++s) rows[j * n + s] = double(r_[j * slots_ + s]);
         for (size_t s = 0; s < n; ++s) {
             for (size_t j = 0; j < dim; ++j) x[j] = rows[j * n + s];
-            double* row = gram[s] + s;
-            squared_distances(rows + s, n, n - s, x, dim, row);
-            gaussian(row, p_.gamma, n - s, row);
-            row[0] = 1.0;
-            for (size_t j = 1; j < n - s; ++j) gram[s + j][s] = row[j];
+            double* kernels = root[s] + s;
+            squared_distances(rows + s, n, n - s, x, dim, kernels);
+            gaussian(kernels, p_.gamma, n - s, kernels);
+            kernels[0] = 1.0;
         }
-        return gram;
-    }
-
-    // The upper triangular root of the Gram matrix.
-    Dense gram_root(double*& spare) const {
-        const Dense root = gram_of(spare);
-        factor_of(root);
+        sf2el::factor(root, [](size_t) { return PosteriorLimits<float>::jitter; });
         return root;
     }
 
     // F from the rows in the scratch: the inverse of the lower triangular root of their Gram matrix.
     void compute_factor() {
         const size_t n = size();
-        double* spare = doubles_;
-        const Dense root = gram_root(spare);
-        Dense f(n, n, spare);
-        for (size_t r = 0; r < n; ++r) f[r][r] = 1.0;
-        solve_lower(root, f);
+        double* row;
+        const Dense root = gram_root(row);
+        for (size_t i = n; i-- > 0;) {
+            // Below row i is the inverse already; with it row i becomes its own.
+            double* own = root[i];
+            std::fill(row, row + Dense::padded(n), 0.0);
+            add_rows(row, -1.0, own + i + 1, 1, root, i + 1, n, i + 1 < n ? i + 1 : i);
+            const double by = 1.0 / own[i];
+            own[i] = by;
+            for (size_t j = i + 1; j < n; ++j) own[j] = row[j] * by;
+        }
         for (size_t r = 0; r < n; ++r)
-            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(f[r][j]);
+            for (size_t j = 0; j <= r; ++j) f_[packed_row(r) + j] = float(root[j][r]);
     }
 
     const PosteriorParams& p_;

@@ -16,7 +16,6 @@ from sf2el._core.numpy_backend.posterior import (
     lower,
 )
 from sf2el.halves import (
-    JITTER,
     covariance_of,
     factor_of,
     from_whole_rows,
@@ -25,7 +24,6 @@ from sf2el.halves import (
     prior_scales,
     whole_rows,
 )
-from sf2el.kernels import exp_or_zero, squared_distances
 
 LEAST_NOVELTY = 1e-5
 LARGE_FACTOR = 16.0
@@ -211,16 +209,8 @@ class Halved(Posterior):
             self._refresh()
 
     def _refresh(self) -> None:
-        """What rounding has added to F goes: with F K F' = L L', near the identity, F becomes L^-1 F."""
-        rows, factor = self._rows.astype(np.float64), self._factor.astype(np.float64)
-        gram = np.array([exp_or_zero(-self.settings.gamma * squared_distances(rows, row)) for row in rows])
-        np.fill_diagonal(gram, 1.0)
-        try:
-            root = np.linalg.cholesky(factor @ gram @ factor.T + JITTER * np.eye(len(rows)))
-            factor = np.tril(np.linalg.solve(root, factor))
-        except np.linalg.LinAlgError:  # it was no factor: some file's, perhaps
-            factor = factor_of(self.settings, rows)
-        self._factor = factor.astype(np.float32)
+        """What rounding has added to F goes."""
+        self._factor = factor_of(self.settings, self._rows.astype(np.float64)).astype(np.float32)
         self.refreshed += 1
 
     # -- state
