@@ -115,8 +115,7 @@ class PosteriorSeat:
     def widened(self, dim: int) -> None:
         """Give the expert more features, which all its rows so far have at 0."""
         state, more, old = self.posterior.state(), dim - self.dim, self.dim
-        state.pop("innovations", None)
-        state.pop("factor", None)
+        _leave_to_covariance(state)
         rows = np.asarray(state["rows"], dtype=np.float64)
         state["rows"] = np.hstack([rows, np.zeros((len(rows), more))])
         if self.settings.slopes:
@@ -169,6 +168,12 @@ class PosteriorSeat:
         return twin
 
 
+def _leave_to_covariance(state: dict[str, Any]) -> None:
+    """Take out what says the same in half precision, before rows or covariance change."""
+    state.pop("innovations", None)
+    state.pop("factor", None)
+
+
 def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
     """Leave ``size`` radial functions in a state, each removed one projected onto the others."""
     moved = 0.0
@@ -177,8 +182,7 @@ def _shrink(state: dict[str, Any], linear: int, size: int) -> float:
     q = np.array(state["inverse"], dtype=np.float64)
     rows = np.array(state["rows"], dtype=np.float64)
     if len(rows) > size:
-        state.pop("innovations", None)  # what follows changes the covariance
-        state.pop("factor", None)
+        _leave_to_covariance(state)
     while len(rows) > size:
         pivots = np.maximum(np.diagonal(q), 1e-6)
         costs = np.sum(a[:, linear:] ** 2, axis=0) / pivots

@@ -88,7 +88,7 @@ class Halved(Posterior):
             self.floored += 1
             self._round(basis=False)
             return
-        moved = np.concatenate([gain[:linear], self._factor.T @ gain[linear:]])
+        moved = self._of_coefficients(gain)
         joins = False
         if s.size and left > self._novelty:
             e, g = self._expressed(psi[linear:])
@@ -119,6 +119,10 @@ class Halved(Posterior):
         scales = prior_scales(self.settings, self._linear, self.size)
         kept = np.float32(1.0 - share) * self._innovations
         self._innovations = kept + np.diag(share * scales).astype(np.float32)
+
+    def _of_coefficients(self, gain: Array) -> Array:
+        """Return what a gain in the coordinates of S is to the coefficients."""
+        return np.concatenate([gain[: self._linear], self._factor.T @ gain[self._linear :]])
 
     def _is_column(self, gain: Array, inside: float) -> bool:
         """Whether the gain can be one column of a covariance but for rounding: gain_j^2 <= S_jj psi'S psi."""
@@ -178,7 +182,7 @@ class Halved(Posterior):
         if not v > LEAST_VARIANCE or not self._is_column(gain, v):
             self.floored += 1
             return
-        moved = np.concatenate([gain[:linear], self._factor.T @ gain[linear:]])
+        moved = self._of_coefficients(gain)
         steps = -(self._mean @ between).astype(np.float64) / (noise + v)
         self._mean += np.outer(steps.astype(np.float32), moved)
         self._innovations = self._innovations - np.outer(gain * np.float32(1.0 / (noise + v)), gain)
