@@ -66,9 +66,9 @@ class PosteriorSettings:
     most_ties
         Ties after which unlabelled rows have told what they can.
     keep_inverse
-        Whether the inverse of the kept rows' Gram matrix is kept, in half precision a factor of it. Without it
-        an expert takes up to 45 % fewer bytes, and every labelled round (in half precision every row) computes
-        it anew.
+        Whether the inverse of the kept rows' Gram matrix is kept, in half precision a factor of it. Without,
+        an expert takes up to 45 % fewer bytes, and every labelled round (in half precision every row)
+        computes it anew.
     slopes
         Whether features have coefficients of their own. Without, psi is the constant and the radial
         functions, and an expert of many features takes a fraction of the bytes.
