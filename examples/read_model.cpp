@@ -441,6 +441,7 @@ sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const W
     p.most_ties = s.count_or("most_ties", p.most_ties, most_u32);
     p.keep_inverse = !s.has("keep_inverse") || s["keep_inverse"].truth;
     p.slopes = !s.has("slopes") || s["slopes"].truth;
+    p.matched = s.has("matched") && s["matched"].truth;
     // More than any kind of it takes, state and scratch: halves are thawed into doubles.
     const double side = double(p.dim) + p.size + 2.0;
     file.ask(96.0 * side * side + 8.0 * (p.outputs + 8.0) * side);

@@ -226,7 +226,7 @@ Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t o
                           double gamma, double linear_scale, double rbf_scale, double bias, double novelty,
                           double forget, double centred, double tie_noise, double tie_novelty,
                           std::uint32_t tie_power, std::uint32_t most_ties, bool keep_inverse, bool slopes,
-                          const std::string& precision, const std::string& variant_name) {
+                          bool matched, const std::string& precision, const std::string& variant_name) {
     sf2el::PosteriorParams p;
     p.dim = dim;
     p.size = size;
@@ -245,6 +245,7 @@ Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t o
     p.most_ties = most_ties;
     p.keep_inverse = keep_inverse;
     p.slopes = slopes;
+    p.matched = matched;
     using sf2el::Precision;
     const auto kept = choose<Precision>(
         precision, {{"float64", Precision::full}, {"float32", Precision::single}, {"float16", Precision::half}});
@@ -281,7 +282,7 @@ nb::class_<T, Expert> bind_expert(nb::module_& m, const char* name) {
 void bind_experts(nb::module_& m) {
     m.def("posterior", &build_posterior, "dim"_a, "size"_a, "outputs"_a, "task"_a, "gamma"_a, "linear_scale"_a,
           "rbf_scale"_a, "bias"_a, "novelty"_a, "forget"_a, "centred"_a, "tie_noise"_a, "tie_novelty"_a, "tie_power"_a,
-          "most_ties"_a, "keep_inverse"_a, "slopes"_a, "precision"_a, "variant"_a);
+          "most_ties"_a, "keep_inverse"_a, "slopes"_a, "matched"_a, "precision"_a, "variant"_a);
     m.def("logistic", &build_logistic, "dim"_a, "outputs"_a, "task"_a, "step"_a, "power"_a, "scale"_a, "variant"_a);
 
     nb::class_<Turned, Expert>(m, "Turned")

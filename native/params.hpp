@@ -82,6 +82,7 @@ struct PosteriorParams {
     std::uint32_t most_ties = 500;  // then unlabelled rows have told what they can
     bool keep_inverse = true;       // whether Q is kept (a factor of it in a Halved), or computed when needed
     bool slopes = true;             // whether features have coefficients; radial functions can do with a constant
+    bool matched = false;           // whether a label's step matches moments, or is Laplace's
 
     std::size_t linear() const { return (slopes ? std::size_t(dim) : 0) + 1; }
 };

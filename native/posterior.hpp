@@ -234,14 +234,18 @@ private:
     // Turns the means in m into the steps along the gain; returns D, which the covariance is divided by.
     static double steps(const PosteriorParams& p, PosteriorCounters& c, double* m, double y, double weight, double v) {
         if (is_classification(p.task)) {
+            // What a label says of f is taken as a number with noise: by the likelihood's curvature at the mean,
+            // or so that mean and variance become those that f has given the label.
+            const double by = p.matched ? softening(v) : 1.0;
             double h = least_curvature;
             for (size_t k = 0; k < p.outputs; ++k) {
-                const double share = sigmoid(m[k]);
+                const double share = sigmoid(m[k] / by);
                 m[k] = target(p.task, k, y) - share;
                 if (share * (1.0 - share) > h) h = share * (1.0 - share);
             }
-            const double divisor = 1.0 / (weight * h) + v;
-            for (size_t k = 0; k < p.outputs; ++k) m[k] /= h * divisor;
+            const double noise = p.matched ? by * by / h - v : 1.0 / h;
+            const double divisor = noise / weight + v;
+            for (size_t k = 0; k < p.outputs; ++k) m[k] *= by / (h * divisor);
             return divisor;
         }
         const double residual = y - m[0], size = std::fabs(residual);

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_posterior import (
     OUTPUTS,
+    STEPS,
     TASKS,
     hostile,
     hostile_labels,
@@ -217,11 +218,11 @@ def test_a_state_goes_on_to_the_bit_in_the_same_and_the_other_backend(be, task):
 
 @pytest.mark.parametrize("keep", [True, False])
 @needs_native
-@pytest.mark.parametrize("task", TASKS)
-def test_both_backends_agree_while_the_same_rows_are_kept(task, keep):
+@pytest.mark.parametrize(("task", "matched"), STEPS)
+def test_both_backends_agree_while_the_same_rows_are_kept(task, matched, keep):
     """Rounding to 16 bits turns differences of 1e-7 into some of 1e-3; in time other rows are kept."""
     X, y = stream(task, 40)
-    s = settings(task, centred=0.9, size=20, keep_inverse=keep)
+    s = settings(task, centred=0.9, size=20, keep_inverse=keep, matched=matched)
     compiled, plain = (backend(name).Posterior(s, 3, "float16") for name in ("native", "numpy"))
     assert np.abs(compiled.run(X, y)[0] - plain.run(X, y)[0]).max() < 0.02
     assert np.array_equal(compiled.state()["rows"], plain.state()["rows"])
@@ -242,12 +243,12 @@ def test_both_compiled_variants_give_the_same_bits(monkeypatch, keep):
 
 
 @pytest.mark.parametrize("gamma, keep", [(0.5, True), (0.5, False), (5.0, True)])
-@pytest.mark.parametrize("task", TASKS)
-def test_a_long_life_among_hostile_rows(be, task, gamma, keep):
+@pytest.mark.parametrize(("task", "matched"), STEPS)
+def test_a_long_life_among_hostile_rows(be, task, matched, gamma, keep):
     rounds = 30_000 if be.NAME == "native" else 3_000
     X, rng = hostile(rounds, 4, 3)
     y = hostile_labels(task, X, rng)
-    s = settings(task, size=15, gamma=gamma, keep_inverse=keep)
+    s = settings(task, size=15, gamma=gamma, keep_inverse=keep, matched=matched)
     expert = be.Posterior(s, 4, "float16")
     scores, risks = expert.run(X, y, rng.choice([1.0, 1.0, 20.0], rounds))
     assert np.isfinite(scores).all() and np.isfinite(risks).all()

@@ -13,6 +13,8 @@ needs_native = pytest.mark.skipif(not native_available(), reason="the compiled c
 PRECISIONS = ["float64", "float32"]
 OUTPUTS = {"binary": 1, "classes": 3, "regression_squared": 1, "regression_absolute": 1}
 TASKS = list(OUTPUTS)
+STEPS = [(task, False) for task in TASKS] + [("binary", True), ("classes", True)]
+"""Tasks, and whether labels are matched: numbers have but one way."""
 
 
 def settings(task, **kwargs):
@@ -66,9 +68,11 @@ def full_process(s, X, y, weights):
             D, pull = noise + v, r
         else:
             wanted = np.array([label > 0]) if s.task == "binary" else np.arange(s.outputs) == label
-            p = sigmoid(m)
+            by = np.sqrt(1.0 + np.pi * v / 8.0) if s.matched else 1.0
+            p = sigmoid(m / by)
             h = max((p * (1 - p)).max(), 1e-3)
-            D, pull = 1.0 / (weight * h) + v, (wanted - p) / h
+            noise = by**2 / h - v if s.matched else 1.0 / h
+            D, pull = noise / weight + v, by * (wanted - p) / h
             each = sigmoid(scores[i].clip(-8, 8))
             if s.task == "binary":
                 risks[i] = -np.log(each[0] if label > 0 else 1 - each[0])
@@ -82,7 +86,13 @@ def full_process(s, X, y, weights):
 
 @pytest.mark.parametrize(
     "extra",
-    [{}, {"size": 0}, {"slopes": False}, {"linear_scale": 2.0, "rbf_scale": 7.0, "forget": 0.05}],
+    [
+        {},
+        {"size": 0},
+        {"slopes": False},
+        {"linear_scale": 2.0, "rbf_scale": 7.0, "forget": 0.05},
+        {"matched": True, "rbf_scale": 12.0},
+    ],
 )
 @pytest.mark.parametrize("task", TASKS)
 def test_with_room_for_every_row_it_is_the_full_gaussian_process(be, task, extra):
@@ -92,6 +102,55 @@ def test_with_room_for_every_row_it_is_the_full_gaussian_process(be, task, extra
     got = be.Posterior(s, 3).run(X, y, weights)
     for ours, wanted in zip(got, full_process(s, X, y, weights), strict=True):
         np.testing.assert_allclose(ours, wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0, 30.0])
+@pytest.mark.parametrize("label", [1.0, -1.0])
+def test_a_matched_label_gives_f_the_moments_that_it_has_given_the_label(be, scale, label):
+    """Mean and variance of a Gaussian times a likelihood Z follow from two derivatives of log Z."""
+    s = settings("binary", size=0, linear_scale=scale, bias=1.0, matched=True)
+    expert, x = be.Posterior(s, 1), np.array([0.0])
+
+    def moments():
+        state = expert.state()
+        return state["coefficients"][0, 1], scale + state["covariance"][1, 1]
+
+    def log_z(m, v):
+        return -np.log1p(np.exp(-label * m / np.sqrt(1.0 + np.pi * v / 8.0)))
+
+    grid = np.linspace(-60.0, 60.0, 20_001)
+    gaps = {True: [], False: []}
+    for step in range(4):
+        m, v = moments()
+        expert.learn(x, label if step != 2 else -label)
+        after, width = moments()
+        if step == 2:
+            continue
+        e = 1e-4 * np.sqrt(v)
+        slope = (log_z(m + e, v) - log_z(m - e, v)) / (2.0 * e)
+        curvature = (log_z(m + e, v) - 2.0 * log_z(m, v) + log_z(m - e, v)) / e**2
+        np.testing.assert_allclose(after, m + v * slope, rtol=1e-5)
+        np.testing.assert_allclose(width, v + v**2 * curvature, rtol=1e-4)
+        # The logistic function, averaged as predictions are, is near the true one; Laplace's step is not
+        # where f is unsure.
+        density = np.exp(-((grid - m) ** 2) / (2.0 * v)) * sigmoid(label * grid)
+        mean = (grid * density).sum() / density.sum()
+        p = sigmoid(m)
+        laplace = m + v * (float(label > 0.0) - p) / (1.0 + p * (1.0 - p) * v)
+        gaps[True].append(abs(after - mean) / np.sqrt(v))
+        gaps[False].append(abs(laplace - mean) / np.sqrt(v))
+    assert max(gaps[True]) < 0.08
+    assert scale < 3.0 or max(gaps[True]) < 0.5 * max(gaps[False])
+
+
+def test_a_matched_label_of_any_weight_leaves_a_variance(be):
+    s = settings("binary", size=0, linear_scale=50.0, bias=1.0, matched=True)
+    widths = []
+    for weight in (0.01, 1.0, 100.0):
+        expert = be.Posterior(s, 1)
+        expert.learn(np.array([0.0]), 1.0, weight)
+        widths.append(50.0 + expert.state()["covariance"][1, 1])
+    assert 50.0 > widths[0] > widths[1] > widths[2] > 0.0
 
 
 @pytest.mark.parametrize("task", ["binary", "classes"])
@@ -145,9 +204,9 @@ def test_a_row_joins_only_where_it_is_new(be):
 
 
 @needs_native
-@pytest.mark.parametrize("task", TASKS)
-def test_from_the_same_state_one_step_is_the_same_in_both_backends(task):
-    s = settings(task, forget=0.01)
+@pytest.mark.parametrize(("task", "matched"), STEPS)
+def test_from_the_same_state_one_step_is_the_same_in_both_backends(task, matched):
+    s = settings(task, forget=0.01, matched=matched)
     X, y = stream(task, 400, labelled=0.9)
     both = [backend(name).Posterior(s, 3) for name in ("native", "numpy")]
     for start in range(0, 390, 13):
@@ -167,10 +226,11 @@ def test_from_the_same_state_one_step_is_the_same_in_both_backends(task):
 
 
 @needs_native
-@pytest.mark.parametrize("task", TASKS)
-def test_both_backends_decide_alike_over_a_stream(task):
+@pytest.mark.parametrize(("task", "matched"), STEPS)
+def test_both_backends_decide_alike_over_a_stream(task, matched):
     X, y = stream(task, 900, labelled=0.9)
-    native, numpy = (backend(name).Posterior(settings(task), 3) for name in ("native", "numpy"))
+    s = settings(task, matched=matched)
+    native, numpy = (backend(name).Posterior(s, 3) for name in ("native", "numpy"))
     for ours, theirs in zip(native.run(X, y), numpy.run(X, y), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(native.state()["rows"], numpy.state()["rows"])
@@ -410,12 +470,12 @@ def variance(expert, s, X):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("gamma", [0.5, 5.0])
-@pytest.mark.parametrize("task", TASKS)
-def test_a_long_life_among_hostile_rows_leaves_it_finite_and_positive(be, task, gamma, precision):
+@pytest.mark.parametrize(("task", "matched"), STEPS)
+def test_a_long_life_among_hostile_rows_leaves_it_finite_and_positive(be, task, matched, gamma, precision):
     rounds = 200_000 if be.NAME == "native" else 3_000
     X, rng = hostile(rounds, 4, 3)
     y = hostile_labels(task, X, rng)
-    s = settings(task, size=15, gamma=gamma)
+    s = settings(task, size=15, gamma=gamma, matched=matched)
     expert = be.Posterior(s, 4, precision)
     scores, risks = expert.run(X, y, rng.choice([1.0, 1.0, 20.0], rounds))
     assert np.isfinite(scores).all()

@@ -72,6 +72,12 @@ class PosteriorSettings:
     slopes
         Whether features have coefficients of their own. Without, psi is the constant and the radial
         functions, and an expert of many features takes a fraction of the bytes.
+    matched
+        What a class label says of f(x) is taken as a number read with noise. Either mean and variance become
+        those that f(x) has given the label (assumed-density filtering, Opper 1998, with the logistic function
+        averaged as predictions are), or, without, it is the likelihood's curvature at the mean that tells
+        (Laplace's step). The first follows single labels less blindly where f is unsure; the second is
+        surer after each of them.
 
     Examples
     --------
@@ -99,6 +105,7 @@ class PosteriorSettings:
     most_ties: int = 500
     keep_inverse: bool = True
     slopes: bool = True
+    matched: bool = False
 
     def __post_init__(self) -> None:
         check_whole("size", self.size, 0, MOST_SIZE)
@@ -112,6 +119,7 @@ class PosteriorSettings:
         check_whole("most_ties", self.most_ties, 0, 1 << 30)
         check_flag("keep_inverse", self.keep_inverse)
         check_flag("slopes", self.slopes)
+        check_flag("matched", self.matched)
         _check_task(self.task, self.outputs)
 
     def linear_of(self, dim: int) -> int:

@@ -54,6 +54,7 @@ def posterior(
     most_ties: int,
     keep_inverse: bool,
     slopes: bool,
+    matched: bool,
     precision: str,
     variant: str,
 ) -> Posterior: ...

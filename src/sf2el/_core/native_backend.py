@@ -106,6 +106,7 @@ def Posterior(settings: PosteriorSettings, dim: int, precision: str = "float64")
         most_ties=s.most_ties,
         keep_inverse=s.keep_inverse,
         slopes=s.slopes,
+        matched=s.matched,
         precision=precision,
         variant=_variant(),
     )

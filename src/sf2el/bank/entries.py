@@ -14,8 +14,9 @@ class Entry:
     """An expert of the bank: its weight to begin with, and its weight in the base that swaps fall back on.
 
     With a ``gamma`` it has radial functions of that width and prior variance ``scale``, ``centred`` on the
-    origin; with ``ties`` unlabelled rows tell it where its function is the same. ``paper`` is the published
-    learner, first order and with its manifold term.
+    origin, and follows labels by ``matched`` moments or by Laplace's step; with ``ties`` unlabelled rows tell
+    it where its function is the same. ``paper`` is the published learner, first order and with its manifold
+    term.
     """
 
     name: str
@@ -24,15 +25,16 @@ class Entry:
     gamma: float = 0.0
     scale: float = 5.0
     centred: float = 0.0
+    matched: bool = False
     ties: bool = False
     paper: bool = False
 
 
 LINEAR = Entry("linear", 0.5, 0.5)
 BANK = (
-    Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=6.0, centred=0.9),
-    Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=40.0, ties=True),
-    Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=5.0, centred=0.9),
+    Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=12.0, centred=0.9, matched=True),
+    Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=80.0, ties=True),
+    Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=10.0, centred=0.9, matched=True),
     LINEAR,
     Entry("paper", 0.01, 0.01, paper=True),
 )

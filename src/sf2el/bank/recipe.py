@@ -73,7 +73,7 @@ MANY_LABELS = 50
 ANEW = 0.02
 """Weight of an expert that begins anew beside others that have learned."""
 
-WORTH = 0.85
+WORTH = 0.95
 """Share of what each kind of expert was worth before a swap that goes on; the rest is the bank's base."""
 
 
@@ -184,6 +184,7 @@ class BankRecipe(BankBudget):
             task=task,
             forget=self.forget,
             slopes=not entry.gamma or space.dim < MANY_FEATURES,
+            matched=entry.matched,
         )
         name = WHITE + entry.name if white else entry.name
         limit = LARGEST_SCALED / space.divisor if white else 0.0

@@ -99,7 +99,7 @@ class Posterior(Expert):
     def _softened(self, means: Floats, variance: float) -> Floats:
         if not is_classification(self.settings.task):
             return means.copy()
-        return np.asarray(means / sqrt(1.0 + pi / 8.0 * max(variance, LEAST_VARIANCE)))
+        return np.asarray(means / softening(variance))
 
     # -- learning
 
@@ -151,10 +151,14 @@ class Posterior(Expert):
         """Return the steps along the gain and D, which the covariance is divided by."""
         s = self.settings
         if is_classification(s.task):
-            p = sigmoid(means)
+            # What a label says of f is taken as a number with noise: by the likelihood's curvature at the
+            # mean, or so that mean and variance become those that f has given the label.
+            by = softening(v) if s.matched else 1.0
+            p = sigmoid(means / by)
             h = max(float(np.max(p * (1.0 - p))), LEAST_CURVATURE)
-            divisor = 1.0 / (weight * h) + v
-            return (targets(s.task, self.outputs, y) - p) / (h * divisor), divisor
+            noise = by * by / h - v if s.matched else 1.0 / h
+            divisor = noise / weight + v
+            return (targets(s.task, self.outputs, y) - p) * (by / (h * divisor)), divisor
         residual = y - means
         size = abs(float(residual[0]))
         scale = (1.0 + self._residuals) / (1.0 + self.labels)
@@ -353,6 +357,11 @@ class Posterior(Expert):
         self._rows = arrays["rows"].astype(self._real)
         self._covariance = arrays["covariance"].astype(self._real)
         self._inverse = arrays["inverse"].astype(self._real)
+
+
+def softening(variance: float) -> float:
+    """Return what a score of this variance is divided by, so that its sigmoid is a probability."""
+    return sqrt(1.0 + pi / 8.0 * max(variance, LEAST_VARIANCE))
 
 
 def lower(matrix: Array) -> Array:
