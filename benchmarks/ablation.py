@@ -2,9 +2,9 @@
 
 The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
 on rows without the old features (against inverting the overlap's regression, and against plain ridge),
-experts that see the new space white, and the factors that make experts as sure as they are right. The
-default in 64 KiB; streams of the study (seeds from 200 on), but more of them: a part's worth is small beside
-what the seeds differ by.
+experts that see the new space white, labels that are matched, and the factors that make experts as sure as
+they are right. The default in 64 KiB; streams of the study (seeds from 200 on), but more of them: a part's
+worth is small beside what the seeds differ by.
 
     SF2EL_DATA=FOLDER python benchmarks/ablation.py [--seeds 100] [--jobs 2] [--rates 0.3 0.05 0.02]
 """
@@ -30,6 +30,7 @@ from rich.table import Table  # noqa: E402
 from sf2el import SF2EL, maps  # noqa: E402
 from sf2el.bank import recipe, weights  # noqa: E402
 from sf2el.datasets import load  # noqa: E402
+from sf2el.posterior import PosteriorSettings  # noqa: E402
 from sf2el.streams import stream_for  # noqa: E402
 
 DATASETS = ("credit-a", "diabetes", "svmguide3", "swiss", "htru_2", "magic04")
@@ -75,6 +76,9 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "the paper's learner": lambda: bank_of(lambda entry: None if entry.paper else entry),
     "later rows in the map": lambda: patch.object(maps.JointMap, "_shown", lambda self, new: None),
     "the Gaussian map (ridge)": lambda: patch.object(maps, "gaussian_map", ridge),
+    "matched labels": lambda: patch.object(
+        recipe, "PosteriorSettings", lambda **known: PosteriorSettings(**(known | {"matched": False}))
+    ),
     "white experts": lambda: patch.object(recipe, "whiten", lambda self, stage: None),
     SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
 }

@@ -33,9 +33,10 @@ def soak(rounds: int, *, keep_inverse: bool, precision: str = "float32") -> int:
         size=20,
         gamma=1.5,
         centred=0.9,
-        tie_noise=5.0,
+        tie_noise=10.0,
         linear_scale=2.0,
-        rbf_scale=6.0,
+        rbf_scale=12.0,
+        matched=True,
         keep_inverse=keep_inverse,
     )
     expert = backend(None).Posterior(settings, 5, precision)
@@ -50,7 +51,7 @@ def soak(rounds: int, *, keep_inverse: bool, precision: str = "float32") -> int:
     finite = all(
         np.all(np.isfinite(state[name])) for name in ("rows", "coefficients", "covariance", "inverse")
     )
-    prior = np.concatenate([np.full(6, 2.0), 6.0 * np.diagonal(state["inverse"])])
+    prior = np.concatenate([np.full(6, 2.0), 12.0 * np.diagonal(state["inverse"])])
     least = float(np.min(prior + np.diagonal(state["covariance"])))
     print(f"form              {precision}, inverse {'kept' if keep_inverse else 'computed in every round'}")
     print(f"rounds            {rounds:,}")

@@ -87,10 +87,16 @@ struct Json {
         return value;
     }
 
+    bool flag() const {
+        if (kind != Kind::boolean) fail("A switch in the file is none");
+        return truth;
+    }
+
     double real_or(const std::string& name, double usual) const { return has(name) ? members.at(name).real() : usual; }
     std::uint32_t count_or(const std::string& name, std::uint32_t usual, std::uint32_t most) const {
         return has(name) ? std::uint32_t(members.at(name).count(most)) : usual;
     }
+    bool flag_or(const std::string& name, bool usual) const { return has(name) ? members.at(name).flag() : usual; }
 };
 
 class JsonReader {
@@ -439,9 +445,9 @@ sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const W
     p.tie_novelty = s.real_or("tie_novelty", p.tie_novelty);
     p.tie_power = s.count_or("tie_power", p.tie_power, 1000);
     p.most_ties = s.count_or("most_ties", p.most_ties, most_u32);
-    p.keep_inverse = !s.has("keep_inverse") || s["keep_inverse"].truth;
-    p.slopes = !s.has("slopes") || s["slopes"].truth;
-    p.matched = s.has("matched") && s["matched"].truth;
+    p.keep_inverse = s.flag_or("keep_inverse", p.keep_inverse);
+    p.slopes = s.flag_or("slopes", p.slopes);
+    p.matched = s.flag_or("matched", p.matched);
     // More than any kind of it takes, state and scratch: halves are thawed into doubles.
     const double side = double(p.dim) + p.size + 2.0;
     file.ask(96.0 * side * side + 8.0 * (p.outputs + 8.0) * side);
@@ -630,10 +636,10 @@ sf2el::LearnerParams learner_params(const Json& s, bool lean) {
                                                           {"printed", Equations::printed},
                                                           {"printed-weighted", Equations::printed_weighted}});
     p.projection = !lean && s["projection"].text == "exact" ? Projection::exact : Projection::pursuit;
-    p.keep_gram = !lean && s["keep_gram"].truth;
+    p.keep_gram = !lean && s["keep_gram"].flag();
     if (p.projection == Projection::exact && !p.keep_gram) fail("The learner's settings do not go together");
-    p.manifold = s["manifold"].truth;
-    p.cap = s["cap"].truth;
+    p.manifold = s["manifold"].flag();
+    p.cap = s["cap"].flag();
     p.project_on_skip = s["on_skip"].text == "project";
     p.stratified = s["sampling"].text == "stratified";
     return p;
@@ -795,7 +801,7 @@ struct Space {
             return std::make_unique<TurnedExpert>(std::move(own), file.reals<float>(turn), dim, most_scaled / divisor);
         }
         if (kind != "learner") fail("This program does not know experts of kind " + kind);
-        const bool lean = seat["lean"].truth;
+        const bool lean = seat["lean"].flag();
         const auto params = recipe.has("settings") ? learner_params(recipe["settings"], lean) : bank_params(lean);
         if (precision == "float32") return std::make_unique<PaperExpert<float>>(file, key, seat, params, width);
         return std::make_unique<PaperExpert<double>>(file, key, seat, params, width);

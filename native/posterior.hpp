@@ -5,7 +5,7 @@
 // psi without x where features have no slopes.
 //
 // A labelled row moves the mean a and the covariance by one step of Laplace's
-// approximation (exact for squared loss). Kept are a, C = posterior minus prior
+// approximation (exact for squared loss), or so that moments of f match. Kept are a, C = posterior minus prior
 // covariance, and, unless bytes are short, Q = inverse of the Gram matrix of the kept rows. A row that the
 // kept ones cannot express joins them; over budget, the one that matters least
 // is projected onto the others.

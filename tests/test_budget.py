@@ -663,7 +663,7 @@ def test_what_gives_way_in_the_bank_gives_way_in_order(backend):
         form = bank_form([seat for seat in seats(model) if "rbf" in seat.name])
         steps.append((names, fits_anew, stage.past is not None, max(sizes, default=0), form))
     whole = steps[0]
-    assert whole[1:] == (True, True, AMPLE_BASIS, Form.FULL)
+    assert whole[1:3] == (True, True) and whole[3] >= AMPLE_BASIS and whole[4] is Form.FULL
     radial = [(size, form) for _, _, _, size, form in steps if size]
     least = {form: min(size for size, one in radial if one is form) for form in Form}
     assert least[Form.FULL] >= ENOUGH_BASIS

@@ -76,8 +76,8 @@ class PosteriorSettings:
         What a class label says of f(x) is taken as a number read with noise. Either mean and variance become
         those that f(x) has given the label (assumed-density filtering, Opper 1998, with the logistic function
         averaged as predictions are), or, without, it is the likelihood's curvature at the mean that tells
-        (Laplace's step). The first follows single labels less blindly where f is unsure; the second is
-        surer after each of them.
+        (Laplace's step), which overshoots where f is unsure. A label of another weight is that number, read
+        with as much more or less noise; several classes share the variance of the least sure.
 
     Examples
     --------

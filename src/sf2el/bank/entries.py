@@ -14,9 +14,8 @@ class Entry:
     """An expert of the bank: its weight to begin with, and its weight in the base that swaps fall back on.
 
     With a ``gamma`` it has radial functions of that width and prior variance ``scale``, ``centred`` on the
-    origin, and follows labels by ``matched`` moments or by Laplace's step; with ``ties`` unlabelled rows tell
-    it where its function is the same. ``paper`` is the published learner, first order and with its manifold
-    term.
+    origin, and labels are matched (``PosteriorSettings``); with ``ties`` unlabelled rows tell it where its
+    function is the same. ``paper`` is the published learner, first order and with its manifold term.
     """
 
     name: str
@@ -25,16 +24,15 @@ class Entry:
     gamma: float = 0.0
     scale: float = 5.0
     centred: float = 0.0
-    matched: bool = False
     ties: bool = False
     paper: bool = False
 
 
 LINEAR = Entry("linear", 0.5, 0.5)
 BANK = (
-    Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=12.0, centred=0.9, matched=True),
+    Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=12.0, centred=0.9),
     Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=80.0, ties=True),
-    Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=10.0, centred=0.9, matched=True),
+    Entry("wide rbf", 0.2, 0.5, gamma=0.5, scale=10.0, centred=0.9),
     LINEAR,
     Entry("paper", 0.01, 0.01, paper=True),
 )
@@ -63,7 +61,10 @@ LEAST_CONSTANT = 0.06
 LEAST_SPREAD = 0.05
 """Variance added to each direction of correlated features before they are made white."""
 
-TIE_NOISE = 5.0
+TIE_NOISE = 10.0
+NUMBERS = 0.5
+"""Of the prior variance and of the noise of ties, where numbers are learned: log odds reach farther."""
+
 MOST_TIES = 2000
 FEW_LABELS = 3.0
 """Labels of each class as if seen beforehand, where a new space's constant starts from how often each was."""

@@ -18,6 +18,7 @@ from sf2el.bank.entries import (
     LINEAR_SCALE,
     MANY_FEATURES,
     MOST_TIES,
+    NUMBERS,
     PAPER,
     SPARE,
     TIE_NOISE,
@@ -171,20 +172,21 @@ class BankRecipe(BankBudget):
             step = min(LIGHT_STEP, STEADY / space.dim)
             light = LogisticSettings(step=step, scale=space.divisor, outputs=outputs, task=task)
             return LogisticSeat(entry.name, light, space.dim, self.backend)
+        part = 1.0 if self.task == "classes" else NUMBERS
         settings = PosteriorSettings(
             size=1 if entry.gamma else 0,
             gamma=entry.gamma,
             linear_scale=LINEAR_SCALE,
-            rbf_scale=entry.scale,
+            rbf_scale=part * entry.scale,
             bias=max(CONSTANT / space.dim, LEAST_CONSTANT),
             centred=entry.centred,
-            tie_noise=TIE_NOISE if entry.ties else 0.0,
+            tie_noise=part * TIE_NOISE if entry.ties else 0.0,
             most_ties=MOST_TIES,
             outputs=outputs,
             task=task,
             forget=self.forget,
             slopes=not entry.gamma or space.dim < MANY_FEATURES,
-            matched=entry.matched,
+            matched=bool(entry.gamma) and self.task == "classes",
         )
         name = WHITE + entry.name if white else entry.name
         limit = LARGEST_SCALED / space.divisor if white else 0.0
