@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from sf2el import SF2EL, cli
-from sf2el.running import Run, RunSettings
+from sf2el.running import Run, RunSettings, read_checkpoint
 from sf2el.running.history import History
 from sf2el.running.summary import summary_of
 from sf2el.sources import chunks, open_source
@@ -316,6 +317,66 @@ def test_killed_runs_go_on_to_the_same_outcome(tmp_path):
     assert kills == 3
     done(*args, "--out", out, "--save", model, "--resume", model)
     assert outcome(out, model) == outcome(tmp_path / "whole", tmp_path / "whole.model")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_pipe_that_is_interrupted_leaves_its_model_and_goes_on(number, tmp_path):
+    """A pipe cannot be read again: nothing that was learned may be lost, and predictions are seen at once."""
+    lines = evolving(3_000).splitlines(keepends=True)
+    path, out, model = tmp_path / "rows.csv", tmp_path / "cut", tmp_path / "cut.model"
+    path.write_text("".join(lines))
+    args = ["--label", "y", "--budget", "8KiB", "--delay", "3"]
+    done(path, *args, "--out", tmp_path / "whole", "--save", tmp_path / "whole.model")
+    process = start("-", *args, "--out", out, "--save", model, stdin=subprocess.PIPE)
+    process.stdin.write("".join(lines[:2_001]).encode())
+    process.stdin.flush()
+    predictions = out / "predictions.csv"
+    until = time.monotonic() + 60.0
+    while not predictions.exists() or predictions.read_bytes().count(b"\n") < 2_001:
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert b"Interrupted after 2,000 rows" in said and b"--resume" in said
+    assert SF2EL.load(model).predict_one({"u": 0.1, "v": 0.2}) in ("wet", "dry")
+    assert not (out / "summary.json").exists()
+    done(path, *args, "--out", out, "--save", model, "--resume", model)
+    assert outcome(out, model) == outcome(tmp_path / "whole", tmp_path / "whole.model")
+
+
+def test_an_interrupt_within_a_piece_waits_until_it_is_whole(data, tmp_path, monkeypatch):
+    def run_of(name, checkpoint=None):
+        settings = RunSettings(label="y", budget="8KiB")
+        return Run(settings, open_source(str(data), "y"), tmp_path / f"{name}.csv", checkpoint)
+
+    work, place = run_of("cut"), tmp_path / "checkpoint"
+    piece = work._piece
+
+    def interrupted(block, start, stop):
+        if work.tallies.rows >= 1_000:
+            os.kill(os.getpid(), signal.SIGINT)
+        piece(block, start, stop)
+
+    monkeypatch.setattr(work, "_piece", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work.go(save=place, advance=lambda rows: None)
+    assert work.whole and len(data.read_text().splitlines()) - 1 > read_checkpoint(place).row >= 1_000
+    resumed, whole = run_of("cut", read_checkpoint(place)), run_of("whole")
+    for one in (resumed, whole):
+        one.go(advance=lambda rows: None)
+    assert resumed.model.to_bytes() == whole.model.to_bytes()
+    assert (tmp_path / "cut.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_an_interrupt_without_save_says_how_it_could_have_gone_on(data, tmp_path, monkeypatch):
+    def interrupted(self, block, start, stop):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "_piece", interrupted)
+    result = invoke(data, "--label", "y", "--out", tmp_path)
+    assert result.exit_code == 130
+    assert "Interrupted after 0 rows; with --save it could go on." in result.stderr
 
 
 KILLER = """

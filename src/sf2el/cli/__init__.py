@@ -58,8 +58,8 @@ def errors_in_one_sentence(*, debug: bool) -> Iterator[None]:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise  # click's own: usage errors leave with 2, and a reader that has closed the pipe is no error
-    except KeyboardInterrupt:
-        click.echo("Interrupted.", err=True)
+    except KeyboardInterrupt as interrupt:
+        click.echo(f"Interrupted {interrupt}".rstrip() + ".", err=True)
         raise click.exceptions.Exit(130) from None
     except Exception as error:
         if debug:

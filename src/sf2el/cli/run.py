@@ -44,7 +44,7 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     callback=_named,
-    help="Write the model there at the end, and checkpoints beside it meanwhile.",
+    help="Write the model there at the end, or when the run is stopped, and checkpoints beside it meanwhile.",
 )
 @click.option(
     "--resume",
@@ -117,7 +117,15 @@ def run(
                 start = time.monotonic()  # the rows that were done are passed over by now
             advance(rows)
 
-        work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
+        try:
+            work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
+        except (ValueError, KeyboardInterrupt) as early:
+            kept = path is not None and work.whole and work.tallies.rows > before
+            if kept:
+                work.model.save(path)
+            if isinstance(early, KeyboardInterrupt):
+                raise KeyboardInterrupt(_left(work, path if kept else None)) from None
+            raise
     seconds = time.monotonic() - start
     summary = _finish(work, out, path, seconds, work.tallies.rows - before)
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_told(summary, out, path)))
@@ -217,6 +225,14 @@ def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) 
     )
     page.write(out / "index.html")
     return summary
+
+
+def _left(work: Run, path: Path | None) -> str:
+    """Return what an interrupted run leaves behind."""
+    done = f"after {work.tallies.rows:,} rows"
+    if path is None:
+        return f"{done}; with --save it could go on"
+    return f"{done}; {path} is the model by then, and --resume {path} goes on"
 
 
 def _told(summary: dict[str, Any], out: Path, path: Path | None) -> list[str]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sf2el.running.checkpoint import Checkpoint, damage_told
 from sf2el.running.digest import Digest
+from sf2el.running.interrupts import Interrupts
 from sf2el.running.predictions import PredictionsFile
 from sf2el.running.settings import RunSettings
 from sf2el.running.tallies import Tallies
@@ -65,6 +66,8 @@ class Run:
         """What it must be before the first row."""
         self.block: tuple[Block, int] | None = None
         """The block at hand, and its first row."""
+        self.whole = True
+        """Whether model, sums and predictions have all had the same rows."""
         if checkpoint is None:
             self.model = settings.new_model()
             self.tallies = Tallies(regression=settings.regression)
@@ -92,36 +95,46 @@ class Run:
     ) -> None:
         """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows.
 
-        ``advance`` is told the rows done before the first row and after every block.
+        One is written too where the run ends early, because of the data or of an interrupt: a pipe cannot be
+        read again. ``advance`` is told the rows done before the first row and after every block.
         """
         due = self.tallies.rows
         blocks = self._rest()
-        try:
-            # Data that are refused at once leave the files of an earlier run alone.
-            head = list(islice(blocks, 1))
-            self._begin()
-            if save is not None:
-                self.checkpoint().write(save)
-            advance(self.tallies.rows)
-            for block in chain(head, blocks):
-                self.block = block, self.tallies.rows
-                start = 0
-                while start < len(block.labels):
-                    if limit is not None and self.tallies.rows >= limit:
-                        return
-                    stop = self._end(start, len(block.labels), limit)
-                    self._piece(block, start, stop)
-                    start = stop
-                    if save is not None and every is not None and self.tallies.rows - due >= every:
-                        due = self.tallies.rows
-                        self.checkpoint().write(save)
-                self._digested()
-                advance(self.tallies.rows)
-        finally:
+        interrupts = Interrupts()
+        with interrupts.caught():
             try:
-                self.file.close()
+                # Data that are refused at once leave the files of an earlier run alone.
+                head = list(islice(blocks, 1))
+                self._begin()
+                if save is not None:
+                    self.checkpoint().write(save)
+                advance(self.tallies.rows)
+                for block in chain(head, blocks):
+                    self.block = block, self.tallies.rows
+                    start = 0
+                    while start < len(block.labels):
+                        if limit is not None and self.tallies.rows >= limit:
+                            return
+                        stop = self._end(start, len(block.labels), limit)
+                        with interrupts.held():
+                            self._piece(block, start, stop)
+                        start = stop
+                        if save is not None and every is not None and self.tallies.rows - due >= every:
+                            due = self.tallies.rows
+                            self.checkpoint().write(save)
+                    self._digested()
+                    self.file.pass_on()
+                    advance(self.tallies.rows)
+            except (ValueError, KeyboardInterrupt):
+                if save is not None and self.whole and self.tallies.rows > due:
+                    with interrupts.held():
+                        self.checkpoint().write(save)
+                raise
             finally:
-                self.source.close()
+                try:
+                    self.file.close()
+                finally:
+                    self.source.close()
 
     def _begin(self) -> None:
         for path in self.told_after:
@@ -209,6 +222,7 @@ class Run:
         with self._told(f"rows {first} to {first + len(rows) - 1}"):
             kept_labels = labels if there.all() else [labels[place] for place in np.flatnonzero(there)]
             said = self._said(rows[there], block.names, kept_labels)
+        self.whole = False
         predictions, probabilities, spaces, followed = _spread(said, there, max(0, tallies.spaces - 1))
         self.file.add(first, predictions, probabilities.tolist(), spaces, followed)
         tallies.empty += int(len(there) - there.sum())
@@ -224,6 +238,7 @@ class Run:
             # which of them are met must not depend on how the data were cut.
             history.tell(self.model, self.row_of)
             history.note(self.model)
+        self.whole = True
 
     def row_of(self, row: int) -> int:
         """Return the data's row of one of the model's, which is given no empty rows."""

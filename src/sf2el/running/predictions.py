@@ -78,6 +78,12 @@ class PredictionsFile:
             self._quoted[value] = out.getvalue()
         return self._quoted[value]
 
+    def pass_on(self) -> None:
+        """Let others see what is written, on the disk or not yet."""
+        assert self._file is not None
+        with told(self.path, ADVICE):
+            self._file.flush()
+
     def flush(self) -> None:
         """See that all is on the disk."""
         if self._file is not None:
