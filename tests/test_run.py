@@ -145,12 +145,12 @@ def test_paper_and_classes(tmp_path):
 
 
 def test_paper_takes_a_budget_and_class_weights(data):
-    held = RunSettings(label="y", paper=True, budget="16KiB", class_weight="balanced").new_model()
+    held = RunSettings(label="y", paper=True, budget="16KiB", class_weight="balanced").first_model()
     wanted = SF2EL.paper(budget="16KiB", class_weight="balanced", scaled=True)
     assert held.to_bytes() == wanted.to_bytes()
     kept = RunSettings(label="y", buffer=20, class_weight="balanced")
     wanted = SF2EL.paper(buffer_size=20, class_weight="balanced", scaled=True)
-    assert kept.new_model().to_bytes() == wanted.to_bytes()
+    assert kept.first_model().to_bytes() == wanted.to_bytes()
     assert (kept.paper, kept.to_dict()["paper"], kept.to_dict()["budget"]) == (True, True, None)
     with pytest.raises(ValueError, match="leave out --classes, --class-weight and --paper"):
         RunSettings(label="y", paper=True, regression=True)
@@ -276,6 +276,73 @@ def test_delayed_labels_are_learned_late(tmp_path):
             if x and y:
                 model.learn_one(x, y, late=True)
     assert SF2EL.load(tmp_path / "m").to_bytes() == model.to_bytes()
+
+
+# ---- other data, after those that were
+
+
+def days(tmp_path, **more):
+    """Write a log whole and in two files; return the three, the second with its header."""
+    lines = evolving(2_000, **more).splitlines(keepends=True)
+    parts = {"whole": lines, "one": lines[:801], "two": [lines[0], *lines[801:]]}
+    for name, part in parts.items():
+        (tmp_path / f"{name}.csv").write_text("".join(part))
+    return [tmp_path / f"{name}.csv" for name in parts]
+
+
+@pytest.mark.parametrize("extra", [[], ["--delay", "0", "--paper", "--buffer", "20"]])
+def test_a_run_begins_with_the_model_of_another(extra, tmp_path):
+    """The features change in the second file: its events have rows of its own."""
+    whole, one, two = days(tmp_path)
+    args = ["--label", "y", "--save", tmp_path / "m"]
+    done(whole, *args, *extra, "--out", tmp_path / "w")
+    model = (tmp_path / "m").read_bytes()
+    done(one, *args, *extra, "--out", tmp_path / "o")
+    done(two, *args, "--out", tmp_path / "t", "--start", tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == model
+    said = [
+        [line.split(",", 1)[1] for line in (tmp_path / out / "predictions.csv").read_text().splitlines()]
+        for out in "wt"
+    ]
+    assert said[0][801:] == said[1][1:]
+    whole_events, own = (summary(tmp_path / out)["events"] for out in "wt")
+    late = [[event["row"] - 800, event["text"]] for event in whole_events if event["row"] >= 800]
+    assert [[event["row"], event["text"]] for event in own] == late and len(late) > 1
+    assert summary(tmp_path / "t")["rows"] == 1_200
+
+
+def test_a_run_that_began_with_a_model_goes_on_and_takes_another_budget(tmp_path):
+    _, one, two = days(tmp_path)
+    done(one, "--label", "y", "--out", tmp_path / "o", "--save", tmp_path / "m")
+    args = ["--label", "y", "--start", tmp_path / "m", "--budget", "8KiB"]
+    done(two, *args, "--out", tmp_path / "w", "--save", tmp_path / "w.model")
+    cut = ["--out", tmp_path / "c", "--save", tmp_path / "c.model"]
+    done(two, *args, *cut, "--limit", "500")
+    done(two, *args, *cut, "--resume", tmp_path / "c.model")
+    assert outcome(tmp_path / "c", tmp_path / "c.model") == outcome(tmp_path / "w", tmp_path / "w.model")
+    assert (
+        SF2EL.load(tmp_path / "c.model").memory_usage() <= 8_192 < SF2EL.load(tmp_path / "m").memory_usage()
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--seed", "3"], "it is the saved model's own with --start"),
+        (["--paper"], "leave out --paper"),
+        (["--classes", "wet,dry"], "leave out --paper"),
+        (["--regression"], "m"),
+        (["--start", "nothing.sf2el"], "nothing.sf2el: no such file or directory."),
+    ],
+)
+def test_what_a_saved_model_has_of_its_own_is_not_told_again(more, said, tmp_path):
+    _, one, two = days(tmp_path)
+    done(one, "--label", "y", "--out", tmp_path / "o", "--save", tmp_path / "m")
+    before = (tmp_path / "m").read_bytes()
+    result = invoke(two, "--label", "y", "--out", tmp_path / "t", "--start", tmp_path / "m", *more)
+    assert result.exit_code in (1, 2) and said in result.stderr
+    assert "Traceback" not in result.stderr and not (tmp_path / "t").exists()
+    assert (tmp_path / "m").read_bytes() == before
 
 
 # ---- runs that go on

@@ -53,6 +53,13 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     callback=_named,
     help="Go on from the checkpoint of an interrupted run: the FILE that --save named.",
 )
+@click.option(
+    "--start",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=_named,
+    help="Begin with a saved model, of other data that came before, not with a new one.",
+)
 @click.option("--checkpoint-every", "every", type=click.IntRange(1), default=EVERY, show_default=True)
 @click.option("--regression", is_flag=True, help="Predict numbers, not labels.")
 @click.option("--paper", is_flag=True, help="The published algorithm, held by --buffer or by --budget.")
@@ -160,7 +167,10 @@ def _settings(options: dict[str, Any]) -> RunSettings:
     paper, buffer = options.pop("paper"), options.pop("buffer")
     if buffer is not None and not paper:
         raise click.BadParameter("it goes with --paper; SF2EL itself has --budget.", param_hint="--buffer")
-    budget = options.pop("budget")
+    budget, start = options.pop("budget"), options.pop("start")
+    told = click.get_current_context().get_parameter_source("seed")
+    if start is not None and told is not click.core.ParameterSource.DEFAULT:
+        raise click.BadParameter("it is the saved model's own with --start.", param_hint="--seed")
     if buffer is not None and budget is not None:
         raise click.BadParameter("give either --budget or --buffer, not both.", param_hint="--buffer")
     if paper and budget is None:
@@ -169,7 +179,8 @@ def _settings(options: dict[str, Any]) -> RunSettings:
     weight = options.pop("class_weight")
     return RunSettings(
         **options,
-        budget=BUDGET if budget is None else budget,
+        budget=BUDGET if budget is None and start is None else budget,
+        start=None if start is None else str(start),
         buffer=buffer,
         paper=paper,
         classes=tuple(name.strip() for name in classes.split(",")) if classes is not None else None,
@@ -205,12 +216,10 @@ def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) 
     from sf2el import __version__
     from sf2el._core import backend
     from sf2el.atomic import write_text
-    from sf2el.budget import parse_budget
     from sf2el.report.run_page import run_page
     from sf2el.running.summary import summary_of
 
     summary = summary_of(work) | {"time": {"seconds": seconds, "rows_per_second": rows / max(seconds, 1e-9)}}
-    budget = None if work.settings.buffer is not None else parse_budget(work.settings.budget)
     if path is not None:
         work.last_checkpoint().write(_checkpoint_path(path))
         work.model.save(path)
@@ -218,7 +227,7 @@ def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) 
     page = run_page(
         summary,
         work.tallies.history,
-        budget=budget,
+        budget=work.model._budget,
         version=__version__,
         backend=backend().NAME,
         seconds=seconds,

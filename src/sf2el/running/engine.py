@@ -69,8 +69,9 @@ class Run:
         self.whole = True
         """Whether model, sums and predictions have all had the same rows."""
         if checkpoint is None:
-            self.model = settings.new_model()
+            self.model = settings.first_model()
             self.tallies = Tallies(regression=settings.regression)
+            self.tallies.history.events_total = self.model.events().total
             self.file = PredictionsFile(predictions)
         else:
             checkpoint.check(settings.to_dict())
@@ -84,6 +85,8 @@ class Run:
                 self.waiting.extend((row, label) for row, label in state["waiting"])
                 self.recent.extend(state["recent"])
             self.file = PredictionsFile(predictions, checkpoint.written)
+        self.before = self.model._rows_seen - (self.tallies.rows - self.tallies.empty)
+        """Rows that the model had seen before the first of the data."""
 
     def go(
         self,
@@ -242,8 +245,9 @@ class Run:
 
     def row_of(self, row: int) -> int:
         """Return the data's row of one of the model's, which is given no empty rows."""
-        back = self.tallies.rows - self.tallies.empty - row
-        return self.recent[-back] if 0 < back <= len(self.recent) else row + self.tallies.empty
+        own = row - self.before
+        back = self.tallies.rows - self.tallies.empty - own
+        return self.recent[-back] if 0 < back <= len(self.recent) else own + self.tallies.empty
 
     def _said(self, rows: npt.NDArray[np.float64], names: tuple[str, ...], labels: list[Any]) -> Any:
         if not len(rows):

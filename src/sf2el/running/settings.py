@@ -17,7 +17,9 @@ class RunSettings:
     label
         The label's column.
     budget, seed
-        Of the model; there is no budget where ``buffer`` is given.
+        Of the model; there is no budget where ``buffer`` is given, and None leaves a saved model its own.
+    start
+        A file with the model to begin with; None begins with a new one.
     regression
         Whether numbers are predicted, not classes.
     buffer
@@ -40,8 +42,9 @@ class RunSettings:
     """
 
     label: str
-    budget: int | str = "64KiB"
+    budget: int | str | None = "64KiB"
     seed: int = 0
+    start: str | None = None
     regression: bool = False
     buffer: int | None = None
     paper: bool = False
@@ -57,6 +60,11 @@ class RunSettings:
             raise ValueError(
                 "--regression predicts numbers: leave out --classes, --class-weight and --paper."
             )
+        if self.start is not None and (self.classes or self.class_weight or self.paper):
+            raise ValueError(
+                "--start goes on with a saved model: leave out --paper, --buffer, --classes and "
+                "--class-weight, which are its own."
+            )
 
     @property
     def kind(self) -> str | None:
@@ -71,14 +79,18 @@ class RunSettings:
             return None
         return [int(number_in(name)) if self.kind == "whole" else name for name in self.classes]
 
-    def new_model(self) -> Any:
-        """Return a model that has seen nothing."""
+    def first_model(self) -> Any:
+        """Return the model to begin with: one that has seen nothing, or a saved one."""
         from sf2el import SF2EL
 
+        if self.start is not None:
+            model = self._kind_of_model().load(self.start)
+            if self.budget is not None:
+                model.set_budget(self.budget)
+            return model
+        assert self.budget is not None
         if self.regression:
-            from sf2el import SF2ELRegressor
-
-            return SF2ELRegressor(budget=self.budget, seed=self.seed)
+            return self._kind_of_model()(budget=self.budget, seed=self.seed)
         if self.paper:
             # The data come as they are, so that features are scaled online.
             return SF2EL.paper(
@@ -98,7 +110,12 @@ class RunSettings:
 
     def read_model(self, data: bytes) -> Any:
         """Return the model of its bytes."""
-        return type(self.new_model()).from_bytes(data)
+        return self._kind_of_model().from_bytes(data)
+
+    def _kind_of_model(self) -> Any:
+        from sf2el import SF2EL, SF2ELRegressor
+
+        return SF2ELRegressor if self.regression else SF2EL
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""
