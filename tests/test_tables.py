@@ -94,8 +94,16 @@ def test_frames_of_text_and_times_are_refused(which):
         np.array(["2020-01-01"], dtype="datetime64[ms]"),
         np.array([3], dtype="timedelta64[ms]"),
     ):
-        with pytest.raises(ValueError, match="something that is not a number"):
+        with pytest.raises(ValueError, match="Column 'b' holds something that is not a number"):
             rows_of(frame({"a": [1.0], "b": column}))
+
+
+def test_a_frame_that_is_not_computed_and_a_row_without_a_value_are_told():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match=r"collect\(\)"):
+        SF2EL().learn_many(polars.LazyFrame({"a": [1.0]}), [1])
+    with pytest.raises(ValueError, match="Row 1 of these has no observed feature"):
+        SF2EL().learn_many(np.array([[1.0, 2.0], [np.nan, np.nan]]), [1, 0])
 
 
 def test_numbers_of_any_kind_are_taken():

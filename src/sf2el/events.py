@@ -193,8 +193,11 @@ def one_or_more(text: str) -> str:
 
     >>> one_or_more("overlap: 1 new features beside the 11 current ones")
     'overlap: 1 new feature beside the 11 current ones'
+    >>> one_or_more("late: 1 features join the 4 current ones")
+    'late: 1 feature joins the 4 current ones'
     """
-    return re.sub(r"\b1 ((?:new |more |old )?)(feature|row|label)s\b", r"1 \1\2", text)
+    single = re.sub(r"\b1 ((?:new |more |old )?)(feature|row|label)s\b", r"1 \1\2", text)
+    return single.replace("1 feature join ", "1 feature joins ")
 
 
 def rounded_up(value: float) -> float:

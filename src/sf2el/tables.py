@@ -50,12 +50,14 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
     >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
     [(3, 2)]
     """
+    if hasattr(X, "collect") and not hasattr(X, "to_numpy"):
+        raise ValueError("This frame has not been computed yet; pass what its collect() returns.")
     columns = getattr(X, "columns", None)
     if columns is not None:
         names = _checked(columns)
         if len(set(names)) != len(names):
             raise ValueError("Two columns of this frame have the same name; rename one or leave it out.")
-        return _runs(_numbers(_plain_values(X)), names)
+        return _runs(_frame_numbers(X, names), names)
     rows = _numbers(X)
     width = rows.shape[1]
     if features is None:
@@ -116,6 +118,23 @@ def _checked(names: Iterable[Hashable]) -> Names:
     return found
 
 
+def _frame_numbers(frame: Any, names: Names) -> Floats:
+    """Return a frame's numbers; ValueError names the column that has others."""
+    try:
+        return _numbers(_plain_values(frame))
+    except ValueError as error:
+        if str(error) != NO_NUMBER:
+            raise
+    for name in names:
+        try:
+            _numbers(_plain_values(frame[[name]]))
+        except ValueError:
+            raise ValueError(
+                f"Column {short(name)} holds something that is not a number; leave it out or encode it."
+            ) from None
+    raise ValueError(NO_NUMBER)
+
+
 def _plain_values(frame: Any) -> Any:
     """Return a frame's values; a pandas gap of its own kind, which is no number, as NaN."""
     if any(getattr(dtype, "is_temporal", bool)() for dtype in getattr(frame, "dtypes", ())):
@@ -162,7 +181,8 @@ def _runs(rows: Floats, columns: Names) -> list[Table]:
     if np.any(np.abs(rows) > LARGEST_FEATURE):
         raise ValueError("A row holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
     if not np.all(observed.any(axis=1)):
-        raise ValueError("A row has no observed feature; leave such rows out.")
+        empty = int(np.argmin(observed.any(axis=1)))
+        raise ValueError(f"Row {empty} of these has no observed feature; leave such rows out.")
     if not len(rows):
         return []
     changes = np.flatnonzero(np.any(observed[1:] != observed[:-1], axis=1)) + 1
