@@ -331,7 +331,8 @@ def test_a_run_that_began_with_a_model_goes_on_and_takes_another_budget(tmp_path
         (["--seed", "3"], "it is the saved model's own with --start"),
         (["--paper"], "leave out --paper"),
         (["--classes", "wet,dry"], "leave out --paper"),
-        (["--regression"], "m"),
+        (["--regression"], "it holds a classifier"),
+        (["--start", __file__], "test_run.py: These bytes are not a whole sf2el model"),
         (["--start", "nothing.sf2el"], "nothing.sf2el: no such file or directory."),
     ],
 )

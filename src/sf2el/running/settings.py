@@ -84,7 +84,10 @@ class RunSettings:
         from sf2el import SF2EL
 
         if self.start is not None:
-            model = self._kind_of_model().load(self.start)
+            try:
+                model = self._kind_of_model().load(self.start)
+            except ValueError as error:
+                raise ValueError(f"{self.start}: {error}") from None
             if self.budget is not None:
                 model.set_budget(self.budget)
             return model
