@@ -34,6 +34,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -430,6 +431,12 @@ void set_outputs(Params& p, const Json& settings, const Width& width) {
 
 // The default's experts: only parameters that are not the usual ones are in the file.
 sf2el::PosteriorParams posterior_params(const File& file, const Json& s, const Width& width) {
+    // A file of a newer version may say what this reader cannot follow.
+    static const std::set<std::string> known = {
+        "size",    "outputs",   "task",        "gamma",     "linear_scale", "rbf_scale",    "bias",   "novelty", "forget",
+        "centred", "tie_noise", "tie_novelty", "tie_power", "most_ties",    "keep_inverse", "slopes", "matched"};
+    for (const auto& member : s.members)
+        if (!known.count(member.first)) fail("This reader does not know the setting " + member.first);
     sf2el::PosteriorParams p;
     p.dim = width.dim;
     p.size = s.count_or("size", p.size, most_rows);

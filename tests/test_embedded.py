@@ -344,6 +344,20 @@ def test_factors_of_another_number_are_refused(rank, strict_reader, tmp_path):
     assert refused(asked(strict_reader, path, []))
 
 
+@pytest.mark.parametrize(
+    "more", [{"matched": 1}, {"matched": "true"}, {"matched": None}, {"slopes": []}, {"of tomorrow": 1}]
+)
+def test_a_switch_that_is_none_and_a_setting_of_a_newer_version_are_refused(more, strict_reader, tmp_path):
+    header, content, body = opened(made("bank, factors").to_bytes())
+    path = tmp_path / "model.safetensors"
+    seat = next(seat for seat in content["stage"]["current"]["seats"] if "settings" in seat)
+    seat["settings"] |= more
+    path.write_bytes(sealed(closed(header, content, body)))
+    assert refused(asked(strict_reader, path, []))
+    with pytest.raises(ValueError, match="not a whole sf2el model"):
+        SF2EL.from_bytes(path.read_bytes())
+
+
 def test_no_file_makes_the_reader_leave_its_memory(strict_reader, tmp_path):
     path, rng, told = tmp_path / "model.safetensors", np.random.default_rng(11), []
     models = [made(name) for name in MAKERS if name not in ("regressor", "nothing")]
