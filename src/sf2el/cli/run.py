@@ -127,11 +127,10 @@ def run(
         try:
             work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
         except (ValueError, KeyboardInterrupt) as early:
-            kept = path is not None and work.whole and work.tallies.rows > before
-            if kept:
+            if path is not None and work.whole and work.tallies.rows > before:
                 work.model.save(path)
             if isinstance(early, KeyboardInterrupt):
-                raise KeyboardInterrupt(_left(work, path if kept else None)) from None
+                raise KeyboardInterrupt(_left(work, path)) from None
             raise
     seconds = time.monotonic() - start
     summary = _finish(work, out, path, seconds, work.tallies.rows - before)
@@ -241,7 +240,7 @@ def _left(work: Run, path: Path | None) -> str:
     done = f"after {work.tallies.rows:,} rows"
     if path is None:
         return f"{done}; with --save it could go on"
-    return f"{done}; {path} is the model by then, and --resume {path} goes on"
+    return f"{done}; --resume {path} goes on, and the model by then is there too"
 
 
 def _told(summary: dict[str, Any], out: Path, path: Path | None) -> list[str]:

@@ -123,8 +123,8 @@ class Run:
                             self._piece(block, start, stop)
                         start = stop
                         if save is not None and every is not None and self.tallies.rows - due >= every:
-                            due = self.tallies.rows
                             self.checkpoint().write(save)
+                            due = self.tallies.rows
                     self._digested()
                     self.file.pass_on()
                     advance(self.tallies.rows)
