@@ -13,7 +13,7 @@
 // What it leaves to Python: features that appear or vanish, rows with gaps (a row
 // here has all the current features), and fitting the default's map and views anew
 // and letting go of what labels have spoken against, which Python does whenever the
-// rows since the old features vanished have doubled.
+// rows since the old features vanished have grown by a quarter.
 //
 // A file is 8 bytes of length, a JSON header, then arrays: the safetensors format.
 // The header's metadata hold a JSON text of their own, with all that is no array and

@@ -262,6 +262,11 @@ class LogisticSeat:
         return 0.0
 
     @property
+    def labels(self) -> int:
+        """Labels that it has learned from."""
+        return int(self._state()[1][0])
+
+    @property
     def constant(self) -> list[float]:
         """The margin of each output that is the same for all rows."""
         return [float(value) for value in self._state()[0][:, self.dim]]

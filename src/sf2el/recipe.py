@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from sf2el.events import Happened
 from sf2el.kernels import plain_numbers
 from sf2el.rows import Names
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from sf2el.stage import Stage
 
 Told = list[Happened]
+Floats = npt.NDArray[np.float64]
 
 
 class Recipe(ABC):
@@ -89,6 +93,10 @@ class Recipe(ABC):
     def opened(self, stage: Stage) -> Told:
         """A space has opened beside the current one."""
 
+    def taught(self, space: Space, outputs: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, Any]:
+        """Return labels and weights of rows for an opened space; the current one says the outputs."""
+        return y, weights
+
     @abstractmethod
     def swapped(self, stage: Stage) -> None:
         """The opened space has become the current one."""
@@ -114,7 +122,7 @@ class Recipe(ABC):
         return False
 
     def refitted(self, stage: Stage) -> Told:
-        """Fit anew what rests on rows, of which the current space has shown twice as many.
+        """Fit anew what rests on rows, of which the current space has shown more.
 
         What there is to tell is what has left; then bytes have come free.
         """

@@ -188,9 +188,11 @@ class Stage:
         self._trial = None
         if self.overlap is not None:
             self.overlap.observe(new_rows if self.recipe.raw_maps else new_views, views)
+        rounds = self._run(views, rows, y, weights)
         if self.upcoming.bank is not None:
-            self.upcoming.bank.run(new_views, y, weights)
-        return self._run(views, rows, y, weights)
+            told = self.recipe.taught(self.upcoming, rounds.outputs, y, weights)
+            self.upcoming.bank.run(new_views, *told)
+        return rounds
 
     # -- any other row
 
@@ -202,22 +204,25 @@ class Stage:
         self.current.bank.predict_into(self._view, self._own_scores)
         return self.weights.mix(self._scores)
 
-    def learn_row(self, observed: Observed, y: float, weight: float) -> None:
-        """Learn a row with any features: gaps have their expected value, in every space that the row has."""
+    def learn_row(self, observed: Observed, y: float, weight: float, said: Floats) -> None:
+        """Learn a row with any features: gaps have their expected value, in every space that the row has.
+
+        ``said`` is what was predicted for it, a row of one.
+        """
         known = self._views(observed, keep=True)
         self._trial = None
         if self.upcoming is not None and self._new_seen:
             if self.overlap is not None and self._fits_map:
                 self.overlap.observe(self._new_source[None, :], self._shown_to_map[None, :])
             if self.upcoming.bank is not None and not (self.upcoming is self.past and self.recovers):
-                self._aside(self.upcoming, self._new_view, y, weight, False)
+                self._aside(self.upcoming, self._new_view, *self._taught(said, y, weight), False)
         if known:
             self._step(y, weight, False)
 
     def replay(self, observed: Observed, y: float, weight: float) -> None:
         """Show the space that has just opened a row that the current space has learned already."""
         assert self.upcoming is not None
-        self._views(observed, keep=False)
+        said = np.asarray(self.predict_row(observed))[None]
         if not self._new_seen:
             return
         self._trial = None
@@ -227,7 +232,15 @@ class Stage:
             source = self._source(self.upcoming, values, self._new_view)
             self.overlap.observe(source[None, :], self._shown_to_map[None, :])
         if self.upcoming.bank is not None and self.upcoming is not self.past:
-            self._aside(self.upcoming, self._new_view, y, weight, False)
+            self._aside(self.upcoming, self._new_view, *self._taught(said, y, weight), False)
+
+    def _taught(self, said: Floats, y: float, weight: float) -> tuple[float, float]:
+        """Return the label and the weight of a row for the opened space, which the current one may teach."""
+        assert self.upcoming is not None
+        if self.upcoming is self.past or not self._fits_map:
+            return y, weight
+        labels, weights = self.recipe.taught(self.upcoming, said, np.array([y]), np.array([weight]))
+        return float(labels[0]), float(weights[0])
 
     def knows(self, observed: Observed) -> bool:
         """Whether a row has a feature of a space in force."""
@@ -393,11 +406,13 @@ class Stage:
     def refit_at(self, rows: int) -> int:
         """Return the row, of a stream with so many rows so far, at which the map is fitted anew.
 
-        That is whenever the rows since the swap have doubled in number.
+        That is whenever the rows since the swap have grown by a quarter, of the last power of two in number.
         """
         if (not self.recovers or self.psi.settled) and not self.recipe.watches(self):
             return NEVER
-        return self.began + (1 << (rows - self.began).bit_length())
+        since = rows - self.began
+        quarter = 1 << max(0, since.bit_length() - 3)
+        return self.began + (since // quarter + 1) * quarter
 
     def left_in_sketch(self) -> int | None:
         """Return of how many more rows with both spaces a map's sketch can tell all; None: no sketch."""

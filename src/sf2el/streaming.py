@@ -146,7 +146,7 @@ class StreamModel(KeptModel):
         if warning:  # before anything is learned: some make an error of it
             warnings.warn(warning, RuntimeWarning, stacklevel=4)
         said = _said(stage, observed)
-        stage.learn_row(observed, target, weight)
+        stage.learn_row(observed, target, weight, said.outputs)
         self._stage, self._tracker = stage, tracker
         told = told + self._wait([*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :])
         if borrowed and not changed and not self._borrows():

@@ -29,6 +29,7 @@ from sf2el.bank.entries import (
 )
 from sf2el.bank.giving_way import kernels_of, linear_of
 from sf2el.bank.settling import may_settle, settle
+from sf2el.bank.teaching import taught
 from sf2el.bank.weights import BankWeights, class_log_odds, normalised, recovered_share, shared
 from sf2el.bank.white import turn, white_of, whiten
 from sf2el.events import Happened
@@ -239,6 +240,10 @@ class BankRecipe(BankBudget):
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
+
+    def taught(self, space: Space, outputs: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, Any]:
+        """Where a row has no label, what the current space's experts think it is."""
+        return taught(space, outputs, y, weights, numbers=self.task != "classes")
 
     def replenished(self, stage: Stage) -> Told:
         """Widths that left for want of bytes begin anew once no other space is beside the current one.

@@ -1,6 +1,6 @@
 """What a bank lets go of once labels have spoken against it, where bytes are short.
 
-It is gone through when the map is fitted anew: whenever the rows of a space have doubled in number.
+It is gone through when the map is fitted anew: whenever the rows of a space have grown by a quarter.
 """
 
 from __future__ import annotations

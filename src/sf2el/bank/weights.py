@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 SHARE = 0.003
 """Share of all weight that is dealt out anew after each label, so that no expert is ever lost."""
 
-DOUBT = 0.5
+DOUBT = 0.9
 """Share of their first weight that recovered experts lose where nothing links the spaces."""
 
 LARGEST_LOSS = 8.0
@@ -190,7 +190,7 @@ def recovered_share(rows: int, doubt: float = 0.0) -> float:
     >>> [round(recovered_share(rows), 2) for rows in (1, 2, 5, 10, 50)]
     [0.17, 0.44, 0.83, 0.95, 0.95]
     >>> round(recovered_share(50, doubt=0.8), 2)
-    0.57
+    0.27
     """
     return min(0.95, rows * rows / (rows * rows + 5.0)) * (1.0 - DOUBT * doubt)
 
