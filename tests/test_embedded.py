@@ -166,8 +166,8 @@ def test_a_saved_model_predicts_and_learns_without_python(name, reader, tmp_path
     expected = [np.atleast_1d(model._output_one(dict(zip(names, row, strict=True)))) for row in probes]
     told = read_by(reader, path, lines)
     np.testing.assert_allclose(told, expected, rtol=1e-6, atol=1e-6)
-    # Then every row is learned after it was predicted, a third of them without a label. Fitting the map anew is
-    # left to Python, which here leaves it too.
+    # Then every row is learned after it was predicted, a third of them without a label. Fitting the map anew
+    # is left to Python, which here leaves it too.
     monkeypatch.setattr(Stage, "refit_at", lambda self, rows: NEVER)
     model._refit_at = NEVER
     labels = [None if rng.random() < 0.34 else int(rng.integers(kinds)) for _ in probes]
