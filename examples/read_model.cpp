@@ -1016,12 +1016,18 @@ private:
         return out;
     }
 
+    // True and 1 are the same label, and so are false and 0.
+    static bool means(const std::string& label, const Json& known) {
+        if (known.kind != Json::Kind::boolean) return known.text == label;
+        return known.truth ? label == "true" || label == "1" : label == "false" || label == "0";
+    }
+
     double target_of(const std::string& label) const {
         if (label.empty()) return std::numeric_limits<double>::quiet_NaN();
         if (!content_["labels"]["class_weight"].is_null()) fail("This program does not weigh labels");
         const auto& seen = content_["labels"]["seen"].items;
         for (size_t i = 0; i < seen.size(); ++i)
-            if (seen[i].text == label && i < std::max(size_t(2), outputs_))
+            if (means(label, seen[i]) && i < std::max(size_t(2), outputs_))
                 return outputs_ > 1 ? double(i) : (i == 0 ? 1.0 : -1.0);
         fail("The model has not seen the label " + label);
     }

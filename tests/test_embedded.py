@@ -126,6 +126,7 @@ def wide_rows(count: int) -> list[tuple[dict[str, float], int]]:
 
 SAVED = {
     "bank": (lambda: SF2EL(budget="16KiB"), rows(2)[:45], 2),
+    "bank, true or false": (lambda: SF2EL(budget="16KiB"), [(x, bool(y)) for x, y in rows(2)[:45]], 2),
     "bank, swapped": (lambda: SF2EL(budget="16KiB"), rows(2)[:94], 2),
     "bank, all of it": (lambda: SF2EL(budget="64KiB"), rows(2)[:94], 2),
     "bank, in doubt": (lambda: SF2EL(budget="6KiB"), rows(2)[:77], 2),

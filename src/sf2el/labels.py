@@ -44,6 +44,12 @@ class Labels:
     (0, 1)
     >>> labels.target(1), labels.decide(0.3), labels.decide(-0.3)
     (-1.0, 'wet', 'dry')
+
+    Labels that are equal are the same: the model says the one that it met first.
+
+    >>> labels = Labels([True, False])
+    >>> labels.decide(1.0), labels.read(1) in labels.seen
+    (True, True)
     """
 
     def __init__(
@@ -235,7 +241,7 @@ def _checked_weights(weights: ClassWeight) -> ClassWeight:
 
 
 def _plain(label: Any) -> Label | None:
-    """Return a label as str or int, None for an unlabelled row."""
+    """Return a label as str, bool or int, None for an unlabelled row; True and 1 are the same, as in a dict."""
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return None
     if isinstance(label, str):
@@ -243,7 +249,9 @@ def _plain(label: Any) -> Label | None:
         if size > LABEL_ROOM:
             raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {size}.")
         return str(label)
-    whole = isinstance(label, (bool, int, np.bool_, np.integer)) and is_number(label)
+    if isinstance(label, (bool, np.bool_)):
+        return bool(label)
+    whole = isinstance(label, (int, np.integer)) and is_number(label)
     if not whole and not (isinstance(label, (float, np.floating)) and float(label).is_integer()):
         raise ValueError(f"A label must be text, a whole number or a bool, not {short(label)}.")
     if not -(1 << 63) <= int(label) < 1 << 63:
