@@ -268,7 +268,7 @@ def run_summary(rows=1, windows=1, **changes):
 def run_html(summary, features=1, points=()):
     history = History()
     names = [f"f{k}" for k in range(features)]
-    history.observe(names, np.full(features, summary["rows"]), summary["rows"])
+    history.observe(names, np.ones((summary["rows"], features), dtype=bool))
     history.points = list(points)
     html = run_page(summary, history, budget=1024, version="1", backend="numpy", seconds=1.0).html()
     return html, " ".join(" ".join(outline(html).texts).split())

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from sf2el import SF2EL, cli
 from sf2el.running import Run, RunSettings, read_checkpoint
-from sf2el.running.history import History
+from sf2el.running.history import History, Life
 from sf2el.running.summary import summary_of
 from sf2el.sources import chunks, open_source
 from sf2el.sources.csv_source import CsvSource
@@ -812,7 +812,9 @@ def test_history_is_bounded_and_keeps_every_count():
     total = 0
     while history.rows < 100_000:
         n = min(history.room, 50)
-        history.observe(("a", "b"), np.array([n, n // 2]), n)
+        observed = np.ones((n, 2), dtype=bool)
+        observed[n // 2 :, 1] = False
+        history.observe(("a", "b"), observed)
         total += n // 2
     assert history.presence["a"].sum() == history.rows
     assert history.presence["b"].sum() == total
@@ -824,8 +826,36 @@ def test_history_is_bounded_and_keeps_every_count():
 def test_history_keeps_so_many_features_and_no_more(monkeypatch):
     monkeypatch.setattr("sf2el.running.history.MOST_FEATURES", 3)
     history = History()
-    history.observe("abcde", np.array([1, 0, 1, 2, 1]), 2)
-    assert list(history.presence) == ["a", "c", "d"]
+    history.observe("abcde", np.array([[1, 0, 0, 1, 0], [0, 0, 1, 1, 1]], dtype=bool))
+    assert list(history.presence) == list(history.lives) == ["a", "c", "d"]
+
+
+def test_history_knows_when_each_feature_was_there():
+    rng = np.random.default_rng(0)
+    observed = rng.random((700, 3)) < 0.2
+    observed[:, 2] = np.arange(700) == 437
+    history = History()
+    start = 0
+    while start < 700:
+        if start > 300:
+            history = History.from_state(json.loads(json.dumps(history.state())))
+        n = min(history.room, 700 - start, int(rng.integers(1, 90)))
+        history.observe("abc", observed[start : start + n])
+        start += n
+    for j, name in enumerate("abc"):
+        rows = np.flatnonzero(observed[:, j])
+        assert history.lives[name] == Life(rows[0], rows[-1], len(rows))
+
+
+def test_a_history_of_an_older_version_goes_on():
+    history = History()
+    history.observe("a", np.ones((5, 1), dtype=bool))
+    state = history.state()
+    del state["lives"]
+    again = History.from_state(state)
+    again.observe("ab", np.ones((5, 2), dtype=bool))
+    assert again.presence["a"].sum() == 10
+    assert again.lives == {"b": Life(5, 9, 5)}  # when the other was first there is not known
 
 
 def test_all_columns_of_a_wide_file_are_told(tmp_path):

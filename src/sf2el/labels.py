@@ -241,7 +241,7 @@ def _checked_weights(weights: ClassWeight) -> ClassWeight:
 
 
 def _plain(label: Any) -> Label | None:
-    """Return a label as str, bool or int, None for an unlabelled row; True and 1 are the same, as in a dict."""
+    """Return a label as str, bool or int, None for an unlabelled row. True and 1 are the same label."""
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return None
     if isinstance(label, str):

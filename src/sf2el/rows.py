@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from numbers import Integral, Real
 from typing import Any
@@ -82,6 +82,16 @@ def utf8(text: str, what: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"The {what} {short(text)} is not Unicode text; rename it.") from None
+
+
+def few(texts: Sequence[str], most: int) -> str:
+    """Return the first of some texts, and how many more there are.
+
+    >>> few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def short(value: Any) -> str:

@@ -126,6 +126,8 @@ def _maps(model: StreamModel) -> list[dict[str, Any]]:
 
 def describe(found: dict[str, Any]) -> list[str]:
     """Return what a file holds as lines to read."""
+    from sf2el.rows import few
+
     recipe, memory = found["recipe"], found["memory"]
     size = f"buffers of {recipe.get('buffer_size')} rows"
     if found["budget"] is not None:
@@ -141,7 +143,7 @@ def describe(found: dict[str, Any]) -> list[str]:
         _line("labels", _labels(found["labels"])),
     ]
     for space in found["spaces"]:
-        names = _few([str(name) for name in space["features"]]) or "names not kept"
+        names = few([str(name) for name in space["features"]], FEW) or "names not kept"
         lines.append(_line("space", f"{space['role']}: {space['size']} features ({names})"))
         lines += [_line("  expert", _expert_line(expert)) for expert in space["experts"]]
     for psi in found["maps"]:
@@ -158,10 +160,12 @@ def _line(name: str, text: str) -> str:
 
 
 def _labels(labels: dict[str, Any]) -> str:
+    from sf2el.rows import few
+
     if "seen" not in labels:
         return f"{labels['count']:,} numbers of mean {labels['mean']:.4g}"
     counted = [f"{label} ({n:,})" for label, n in zip(labels["seen"], labels["counts"], strict=True)]
-    return _few(counted) or "none yet"
+    return few(counted, FEW) or "none yet"
 
 
 def _expert_line(expert: dict[str, Any]) -> str:
@@ -170,8 +174,3 @@ def _expert_line(expert: dict[str, Any]) -> str:
         text += f", {expert['rows']:,} of {expert['most_rows']:,} rows"
     text += f", {expert.get('precision', 'float64')}, {expert['bytes']:,} bytes"
     return text if expert["weight"] is None else f"{text}, weight {expert['weight']:.3f}"
-
-
-def _few(texts: list[str]) -> str:
-    more = f" and {len(texts) - FEW:,} more" if len(texts) > FEW else ""
-    return ", ".join(texts[:FEW]) + more

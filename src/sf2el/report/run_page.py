@@ -9,10 +9,13 @@ from typing import Any, Self
 
 from sf2el.report.page import Block, Column, Facts, Figure, Page, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
+from sf2el.rows import few
 from sf2el.running.history import History, Point
 
 MOST_MARKS = 12
 MOST_CURVES = 6
+MOST_LIVES = 50
+MOST_NAMED = 20
 CHANGES = ("overlap", "return", "swap")
 
 
@@ -132,7 +135,29 @@ def _features(summary: dict[str, Any], history: History) -> Section:
     )
     text = f"The model met {_count(summary['spaces'], 'feature space')}"
     text += ", one after another." if summary["spaces"] > 1 else "."
-    return Section("Which features came when", [Text(text), Figure([drawn], caption)])
+    blocks: list[Block] = [Text(text), Figure([drawn], caption)]
+    if history.lives:
+        blocks.append(_lives(history))
+    return Section("Which features came when", blocks)
+
+
+def _lives(history: History) -> Table:
+    together: dict[tuple[int, int], list[str]] = {}
+    for name, life in history.lives.items():
+        together.setdefault((life.first, life.last), []).append(name)
+    body = []
+    for (first, last), names in sorted(together.items()):
+        shares = [history.lives[name].rows / (last + 1 - first) for name in names]
+        low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+        body.append(
+            [f"{first:,}", f"{last:,}", low if low == high else f"{low} to {high}", few(names, MOST_NAMED)]
+        )
+    caption = """When features were read: the first row, the last one, in how many of the rows from one to the
+        other, and which features."""
+    if len(body) > MOST_LIVES:
+        caption += f" {_count(len(body) - MOST_LIVES, 'line')} more, those of later features, left out."
+    columns = [Column("first row"), Column("last row"), Column("read in"), Column("features", number=False)]
+    return Table(caption, columns, body[:MOST_LIVES])
 
 
 def _quality(summary: dict[str, Any], marks: Marks) -> Section | None:

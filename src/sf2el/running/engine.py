@@ -231,7 +231,7 @@ class Run:
         tallies.empty += int(len(there) - there.sum())
         tallies.followed.update(name for name in followed if name)
         history = tallies.history
-        history.observe(block.names, observed.sum(axis=0), len(rows))
+        history.observe(block.names, observed)
         tallies.add(labels, predictions, probabilities, spaces)
         if self.settings.delay:
             self._late(block.names, rows, labels, first)

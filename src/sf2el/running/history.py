@@ -16,6 +16,7 @@ MOST_FEATURES = 10_000
 MOST_EVENTS = 200
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,15 @@ class Happening:
     text: str
 
 
+@dataclass
+class Life:
+    """The first and the last row in which a feature was observed, and in how many."""
+
+    first: int
+    last: int
+    rows: int
+
+
 class History:
     """Points along a run and, between them, how often each feature was observed.
 
@@ -44,9 +54,9 @@ class History:
     Examples
     --------
     >>> history = History()
-    >>> history.observe(("a", "b"), np.array([128, 6]), 128)
-    >>> history.rows, history.room, history.shares()["b"]
-    (128, 128, [0.046875])
+    >>> history.observe(("a", "b"), np.array([[True, False], [True, True]]))
+    >>> history.rows, history.room, history.shares()["b"], history.lives["b"]
+    (2, 126, [0.5], Life(first=1, last=1, rows=1))
     """
 
     def __init__(self) -> None:
@@ -56,6 +66,8 @@ class History:
         self.most_bytes = 0
         self.presence: dict[str, Ints] = {}
         """Counts by stretch of the features, of the first ``MOST_FEATURES`` of them."""
+        self.lives: dict[str, Life] = {}
+        """When each of these features was there, but for those met by an older version."""
         self.events: list[Happening] = []
         self.events_total = 0
 
@@ -64,13 +76,16 @@ class History:
         """Rows until the next point."""
         return self.stride - self.rows % self.stride
 
-    def observe(self, names: Sequence[str], counts: Ints, rows: int) -> None:
+    def observe(self, names: Sequence[str], observed: Mask) -> None:
         """Count how often features were observed in the next rows, no more than ``room``."""
+        rows, counts = len(observed), observed.sum(axis=0)
+        first, last = observed.argmax(axis=0), rows - 1 - observed[::-1].argmax(axis=0)
         place = self.rows // self.stride
         if place == MOST_POINTS:
             self._double()
             place = self.rows // self.stride
-        for name, count in zip(names, counts.tolist(), strict=True):
+        columns = (counts.tolist(), first.tolist(), last.tolist())
+        for name, count, begins, ends in zip(names, *columns, strict=True):
             if not count:
                 continue
             kept = self.presence.get(name)
@@ -78,7 +93,11 @@ class History:
                 if len(self.presence) >= MOST_FEATURES:
                     continue
                 kept = self.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
+                self.lives[name] = Life(self.rows + begins, 0, 0)
             kept[place] += count
+            if name in self.lives:
+                life = self.lives[name]
+                life.last, life.rows = self.rows + ends, life.rows + count
         self.rows += rows
 
     def note(self, model: Any) -> None:
@@ -124,6 +143,7 @@ class History:
             "points": [[point.rows, point.nbytes, point.weights, point.risk] for point in self.points],
             "most_bytes": self.most_bytes,
             "presence": {name: counts[:places].tolist() for name, counts in self.presence.items()},
+            "lives": {name: [life.first, life.last, life.rows] for name, life in self.lives.items()},
             "events": [asdict(event) for event in self.events],
             "events_total": self.events_total,
         }
@@ -138,6 +158,7 @@ class History:
         for name, counts in state["presence"].items():
             history.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
             history.presence[name][: len(counts)] = counts
+        history.lives = {name: Life(*map(int, life)) for name, life in state.get("lives", {}).items()}
         history.events = [Happening(**event) for event in state["events"]]
         history.events_total = int(state["events_total"])
         return history

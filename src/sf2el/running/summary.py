@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from sf2el.evaluate.windows import Part, plain
@@ -26,6 +27,7 @@ def summary_of(run: Run) -> dict[str, Any]:
         "labelled": tallies.labelled,
         "empty_rows": tallies.empty,
         "features": list(history.presence),
+        "observed": {name: asdict(life) for name, life in history.lives.items()},
         "metrics": plain(tallies.metrics()),
     }
     if not tallies.regression:
