@@ -162,3 +162,24 @@ def test_a_class_more_leaves_experts_as_sure_as_they_were():
     model.learn_one({"a": 0.0, "b": 5.0, "c": 0.0}, "above")
     after = dict(zip(model._stage.names(), model._stage.weights.sureness, strict=True))
     assert after and all(abs(np.log(after[name] / before[name])) < 0.3 for name in after)
+
+
+def test_an_empty_text_is_no_label():
+    model = SF2EL(budget="8KiB")
+    model.learn_one({"a": 1.0}, "wet")
+    before = model.to_bytes()
+    for learn in (lambda: model.learn_one({"a": 2.0}, ""), lambda: model.learn_many([[2.0]], [""], ["a"])):
+        with pytest.raises(ValueError, match="pass None where a row's label is not known"):
+            learn()
+        assert model.to_bytes() == before
+
+
+def test_what_is_true_or_false_comes_back_so():
+    model = SF2EL(budget="8KiB")
+    for t in range(40):
+        model.learn_one({"a": float(t % 5)}, np.bool_(t % 5 > 2))
+    model.learn_one({"a": 4.0}, 1)  # the same label
+    for one in (model, SF2EL.from_bytes(model.to_bytes())):
+        assert one.predict_one({"a": 4.0}) is True and one.predict_one({"a": 0.0}) is False
+        assert list(one.predict_proba_one({"a": 0.0})) == [False, True]
+    assert model.run_many([[4.0]], features=["a"]).prediction[0] is True

@@ -245,6 +245,8 @@ def _plain(label: Any) -> Label | None:
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return None
     if isinstance(label, str):
+        if not label:
+            raise ValueError("An empty text is no label; pass None where a row's label is not known.")
         size = len(utf8(label, "label"))
         if size > LABEL_ROOM:
             raise ValueError(f"A label may have {LABEL_ROOM} bytes of text, not {size}.")
