@@ -135,7 +135,7 @@ def run(job: Job) -> dict[str, float]:
         accuracy = run_default(stream, 1024 * budget, job.seed).get("accuracy", np.nan)
         found[f"{budget} KiB"] = accuracy
     unsure = patch.object(weights, "sure_of", lambda task: False)
-    untaught = patch.object(recipe, "taught", lambda space, outputs, y, weights, numbers: (y, weights))
+    untaught = patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights))
     for part, without in zip(PARTS, (unsure, without_doubt(), untaught), strict=True):
         with without:
             accuracy = run_default(stream, 1024 * BUDGETS[-1], job.seed).get("accuracy", np.nan)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.spaces import LATE_ROWS, LATELY, MANY_ROWS, STEADY, Tracker
+from sf2el.spaces import LATE_ROWS, LATELY, MANY_ROWS, NOTED, STEADY, Tracker
 
 
 def told(tracker: Tracker, *rows: str) -> list[tuple[int, str, str, int]]:
@@ -43,11 +43,36 @@ def test_an_overlap_too_short_to_be_noticed_is_found_within_three_rows(overlap):
     assert changes[0][0] - changes[0][3] == 3
 
 
-def test_a_typo_is_forgotten_and_three_of_five_rows_are_enough():
+def test_a_typo_is_forgotten_and_three_of_eight_rows_are_enough():
     tracker = Tracker(("a",))
-    assert told(tracker, "at", "a", "a", "at", "a", "a", "a", "a", "a", "a") == []
+    assert told(tracker, "at", "a", "a", "at", *repeated("a", NOTED)) == []
     assert tracker.marks == {}
-    assert told(tracker, "at", "a", "at", "a", "at") == [(4, "OPEN", "t", 4)]
+    assert told(tracker, "at", "a", "a", "at", "a", "a", "at") == [(6, "OPEN", "t", 6)]
+    # A feature that comes every third row is not absent for long, and stays.
+    assert told(tracker, *["a", "a", "at"] * 30)[0][1] == "GROW"
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_a_first_row_that_lacks_most_features_is_completed(gap):
+    tracker = Tracker(("d",))
+    changes = told(tracker, "d", *repeated("d", gap), "abd", *repeated("abcd", 8))
+    assert changes[0] == (1 + gap, "JOIN", "ab", 0)
+    assert set(tracker.current) == set("abd") and tracker.upcoming == ("c",)
+    assert told(Tracker(("a",)), "a", *repeated("ab", 3))[0][1] == "OPEN"  # one more is no proof
+    assert told(Tracker(("a",)), "a", *repeated("bc", 3))[0][1] == "OPEN"  # nor is another space
+    assert told(Tracker(("a",)), *repeated("a", 3), *repeated("abc", 3))[0][1] == "OPEN"
+
+
+def test_features_that_die_while_others_come_are_told_from_those_dead_before():
+    tracker = Tracker(tuple("abcde"))
+    told(tracker, *repeated("abcde", 3), *repeated("bcde", 10), *repeated("bcdexyz", 5))
+    assert tracker.upcoming is not None and tracker.dying() == set()
+    told(tracker, "cdexyz")
+    assert tracker.dying() == set()  # it may be a gap
+    told(tracker, "cdexyz")
+    assert tracker.dying() == {"b"}
+    told(tracker, *repeated("cdexyz", 6))
+    assert "b" in tracker.dying()
 
 
 def test_names_of_strangers_have_no_more_room_than_there_is():

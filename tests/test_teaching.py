@@ -41,7 +41,7 @@ def after_the_change(model, *, overlap: int, seed: int) -> float:
 
 def test_new_features_are_learned_without_a_label_of_their_own(monkeypatch):
     found = [after_the_change(SF2EL(budget="16KiB"), overlap=60, seed=s) for s in range(3)]
-    monkeypatch.setattr(recipe, "taught", lambda space, outputs, y, weights, numbers: (y, weights))
+    monkeypatch.setattr(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights))
     alone = [after_the_change(SF2EL(budget="16KiB"), overlap=60, seed=s) for s in range(3)]
     assert np.mean(alone) < 0.6 and np.mean(found) > 0.7
 
@@ -108,10 +108,19 @@ def test_the_papers_learner_is_told_labels_only():
     assert model._stage.upcoming.seats[0].core.predict(np.ones(2)) == 0.0
 
 
+def test_what_is_known_of_the_labels_alone_is_not_taught():
+    told = [90, 10]
+    odds = np.log((90 + 3) / (10 + 3))
+    assert teaching.opinion(odds, told)[1] < teaching.LEAST_SURE
+    assert teaching.opinion([93 / 109, 13 / 109, 3 / 109], [90, 10, 0])[1] < teaching.LEAST_SURE
+    # What speaks for the rarer label is all the more news.
+    assert teaching.opinion(-1.0, told)[1] > 1.0 > teaching.opinion(-1.0, [50, 50])[1] > 0.4
+
+
 def test_opinions_count_by_how_sure_they_are():
     odds = np.array([-3.0, -0.1, 0.2, 5.0])
     counted = np.array([teaching.opinion(z)[1] for z in odds])
     np.testing.assert_allclose(counted, np.abs(np.tanh(odds / 2.0)), atol=0.1)
     assert [teaching.opinion(z)[0] for z in odds] == [-1.0, -1.0, 1.0, 1.0]
     assert teaching.opinion([1 / 3, 1 / 3, 1 / 3])[1] == pytest.approx(0.0)
-    assert teaching.opinion([0.0, 0.0, 1.0]) == (2.0, 1.0)
+    assert teaching.opinion([0.0, 0.0, 1.0]) == (2.0, pytest.approx(1.0))

@@ -11,7 +11,7 @@ from sf2el import SF2EL
 from sf2el.bank.giving_way import kernels_of
 from sf2el.budget import newcomer_room, waiting_room
 from sf2el.persist import opened
-from sf2el.spaces import LATELY, Tracker
+from sf2el.spaces import NOTED, Tracker
 
 OLD, NEW = [f"a{i}" for i in range(15)], [f"b{i}" for i in range(10)]
 BOTH = OLD + NEW
@@ -88,7 +88,7 @@ def test_a_stray_wide_row_in_a_large_budget_changes_no_bit_of_the_experts():
         twin.learn_one(only(OLD, row), label)
         mine, its = (opened(one.to_bytes())[1] for one in (model, twin))
         assert all(np.array_equal(mine[name], its[name]) for name in its)
-        assert (set(mine) - set(its) == set()) == (t > LATELY)
+        assert (set(mine) - set(its) == set()) == (t > NOTED)
     assert state_of(model) == state_of(twin)
 
 

@@ -111,6 +111,10 @@ class BudgetedModel:
         """Return how often each label was seen; nothing where targets are numbers."""
         return []
 
+    def _told(self) -> list[int]:
+        """Return how often each label was told, none where that says nothing of how likely it is."""
+        return []
+
     @too_much_refused()
     def _fitted(
         self, stage: Stage, budget: int | None = None, *, newcomers: int = 0, growing: bool = False

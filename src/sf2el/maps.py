@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import map_bytes
-from sf2el.gaussian_map import Known, Shown, correlation, gaussian_map
+from sf2el.gaussian_map import RIDGE, Known, Shown, correlation, gaussian_map
 from sf2el.posterior import affine_bytes, moments_bytes
 from sf2el.rows import LARGEST_FEATURE
 from sf2el.sketch import ROOM, Sketch, sketch_bytes
@@ -75,6 +75,9 @@ class RidgeMap:
     def solve(self, old: Space, new: Space) -> None:
         """Fit the map to the rows observed so far."""
         self.core.solve()
+
+    def regressed(self, places: list[int], scaling: Floats) -> None:
+        """It does not ask what the old features tell of the new ones."""
 
     def settle(self) -> None:
         """No more rows will come; the sums stay, for they are the map's certificate."""
@@ -219,6 +222,20 @@ class JointMap:
         if self.affine is None:
             self._open()
         self.affine.set(matrix, center)
+
+    def regressed(self, places: list[int], scaling: Floats) -> Floats | None:
+        """Return the slopes of these new features on the old ones, all in standard deviations; a column each.
+
+        ``scaling`` is the part of a scaler's state that tells the new ones' deviations.
+        """
+        if self.settled or not self._rows or max(places) >= self.new_dim:
+            return None
+        divisor, covariance = self._made[0], self._rows * np.asarray(self.joint.matrix())
+        old = covariance[self.new_dim :, self.new_dim :] * divisor**2
+        deviation = np.sqrt(scaling[1] / np.maximum(scaling[2], 1.0))
+        inverse = np.divide(1.0, deviation, out=np.zeros(len(places)), where=deviation > 0.0)
+        both = covariance[self.new_dim :, places] * divisor * inverse
+        return np.asarray(np.linalg.solve(old + RIDGE * np.eye(self.old_dim), both))
 
     def _old_covariance(self, old: Space) -> Floats | None:
         """Return how the old features vary together: all their life, or in the overlap if that was long."""

@@ -200,6 +200,10 @@ class SF2EL(StreamModel):
     def _label_counts(self) -> list[int]:
         return list(self._labels.counts)
 
+    def _told(self) -> list[int]:
+        counts = self._labels.counts
+        return [] if self._labels.class_weight is not None else [*counts, *[0] * (2 - len(counts))]
+
     def _labels_out(self) -> dict[str, Any]:
         return self._labels.state()
 

@@ -25,7 +25,7 @@ from sf2el.persist_seats import check_seats
 from sf2el.plan import Shape, events_kept, smallest_budget
 from sf2el.rows import LARGEST_FEATURE, Names
 from sf2el.space import Space
-from sf2el.spaces import LATELY, Tracker
+from sf2el.spaces import LATELY, NOTED, Tracker
 from sf2el.stage import Stage
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: i
         names = reader.names("marks.names")
         masks = reader.array("marks", (len(names),), np.uint8).tolist()
         tracker.marks = dict(zip(names, masks, strict=True))
-        if set(names) & set(expected) or not all(1 <= mask < 1 << LATELY for mask in masks):
+        if set(names) & set(expected) or not all(1 <= mask < 1 << NOTED for mask in masks):
             raise ValueError("a feature of no space is in one")
     if tracker.doubt and (tracker.doubt >= LATELY or tracker.past is None or stage.upcoming is not None):
         raise ValueError("it doubts a swap that was none")

@@ -93,8 +93,13 @@ class Recipe(ABC):
     def opened(self, stage: Stage) -> Told:
         """A space has opened beside the current one."""
 
-    def taught(self, space: Space, outputs: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, Any]:
-        """Return labels and weights of rows for an opened space; the current one says the outputs."""
+    def taught(
+        self, space: Space, outputs: Floats, y: Floats, weights: Floats | None, told: list[int]
+    ) -> tuple[Floats, Any]:
+        """Return labels and weights of rows for an opened space; the current one says the outputs.
+
+        ``told`` is how often each label was before; it is empty where that says nothing of how likely it is.
+        """
         return y, weights
 
     @abstractmethod

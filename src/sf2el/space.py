@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from sf2el.budget import names_bytes, scaler_bytes
 from sf2el.rows import LARGEST_FEATURE, Names
 
 Floats = npt.NDArray[np.float64]
+
+LEAST_NOISE = 1e-3
+"""Share of a feature's variance that other features leave at least."""
 
 FILL_RIDGE = 1e-2
 """Share of the mean variance that keeps the filling of gaps from trusting a chance relation."""
@@ -37,6 +40,17 @@ class Seat(Protocol):
     def clone(self) -> Seat:
         """Return an expert that goes its own way from here."""
         ...
+
+
+class Newcomers(NamedTuple):
+    """What is known of features that join a space, in its units.
+
+    ``scaling`` is their part of a scaler's state, ``slopes`` those of each on the features that there are, a
+    column each; None where these are not known.
+    """
+
+    scaling: Floats
+    slopes: Floats | None = None
 
 
 class Space:
@@ -147,18 +161,29 @@ class Space:
 
     # -- more features
 
-    def widen(self, names: Names) -> None:
-        """Take in features that join: the rows so far had them at their mean."""
+    def widen(self, names: Names, known: Newcomers | None = None) -> None:
+        """Take in features that join: to experts the rows so far had them at their mean.
+
+        The space's own statistics have what is ``known`` of them as if all rows had shown it.
+        """
         before, self.names = self.dim, self.names + names
         self.dim = len(self.names)
         if self.scaler is not None:
             state = np.asarray(self.scaler.state()).reshape(3, before)
             self.scaler = self._core.Scaler(self.dim, self.divisor, self.scaling)
-            self.scaler.set_state(np.hstack([state, np.zeros((3, len(names)))]).ravel())
+            more = np.zeros((3, len(names))) if known is None else known.scaling
+            self.scaler.set_state(np.hstack([state, more]).ravel())
         if self.moments is not None:
             count, mean, lower = self.unpacked_moments(before)
             grown = np.zeros((self.dim, self.dim))
             grown[:before, :before] = lower
+            if known is not None and known.slopes is not None:
+                # As if all rows had had what the slopes say, and noise that makes up the variance.
+                whole = lower + np.tril(lower, -1).T
+                beside = whole @ known.slopes
+                told = known.slopes.T @ beside
+                noise = np.maximum(count / self.born - np.diagonal(told), LEAST_NOISE * count / self.born)
+                grown[before:, :before], grown[before:, before:] = beside.T, told + np.diag(noise)
             self.moments = self._core.Moments(self.dim, self.precision)
             mean = np.concatenate([mean, np.zeros(len(names))])
             self.moments.set_state(np.concatenate([[count], mean, grown[np.tril_indices(self.dim)]]))

@@ -12,8 +12,8 @@ from sf2el.rows import Names, ordered
 LATELY = 5
 """Rows that are looked back on: absent for so many, a feature is gone."""
 
-ENOUGH = 3
-"""Of the last ``LATELY`` rows, those in which a new feature must have been there to be taken up."""
+ENOUGH, NOTED = 3, 8
+"""Rows in which a new feature must have been there to be taken up, of so many: every third row is enough."""
 
 STEADY = 10
 """Rows without a further loss after which the surviving half of a space is shared with the next one.
@@ -26,7 +26,10 @@ LATE_ROWS = 50
 MANY_ROWS = 1000
 """Rows after which many new features beside all old ones stay, however long those had been alone."""
 
-_ALL = (1 << LATELY) - 1
+FIRST_ROWS = 3
+"""Rows at the very beginning in which many new features mean that the first row was incomplete."""
+
+_ALL = (1 << NOTED) - 1
 
 
 class Kind(Enum):
@@ -55,7 +58,7 @@ class Change(NamedTuple):
 class Tracker:
     """The feature spaces of a stream, row by row.
 
-    A new feature is taken up once it was there in 3 of 5 rows; together such features open a space. Once one
+    A new feature is taken up once it was there in 3 of 8 rows; together such features open a space. Once one
     is open, the first row with none of the current features swaps to it, and four more make that certain: a
     current feature that shows up before then takes the swap back. A space that has opened and is absent for
     5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
@@ -63,7 +66,8 @@ class Tracker:
     loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
     have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing,
     until a third of the space is gone when others join: then those that are left and the new ones are the
-    next space.
+    next space. Where the second or the third row has, beside those of the first one, two new features or more
+    and at least as many, the first was incomplete, and they join it at once.
 
     Examples
     --------
@@ -122,6 +126,11 @@ class Tracker:
         """Whether a feature of the current or the opened space was in one of the last rows."""
         return self.absent.get(name, 0) < LATELY - 1
 
+    def dying(self) -> set[Hashable]:
+        """Return features that two rows on end have not had, but for those gone before the other space."""
+        lost = self.losses < self.overlap - 1  # since that has opened
+        return {name for name, rows in self.absent.items() if rows > 1 and (rows < LATELY or lost)}
+
     def few(self) -> int:
         """Return up to how many new features are late ones, and not the beginning of a space."""
         return max(1, len(self.current) // 4)
@@ -150,7 +159,7 @@ class Tracker:
         unnoted = self._count(row)
         if self.doubt:
             changes += self._doubted(row)
-        changes += self._taken_up()
+        changes += self._completed(row) or self._taken_up()
         if self.upcoming is None:
             self.alone += 1
         else:
@@ -218,6 +227,17 @@ class Tracker:
         self.doubt -= 1
         return [self._sure(LATELY - 1)] if self.doubt == 0 else []
 
+    def _completed(self, row: set[Hashable]) -> list[Change]:
+        """Features that the very first row should have had."""
+        first = self.past is None and self.upcoming is None and 0 < self.alone < FIRST_ROWS
+        if not first or row.isdisjoint(self.current) or len(self.marks) < max(2, len(self.current)):
+            return []
+        if any(mask.bit_length() > self.alone for mask in self.marks.values()):
+            return []  # the first row had them: it is no space's first
+        names, self.marks = ordered(self.marks), {}
+        self.current += names
+        return [Change(Kind.JOIN, names)]
+
     def _taken_up(self) -> list[Change]:
         """Features that were there often enough of late."""
         rising = [name for name, mask in self.marks.items() if mask.bit_count() >= ENOUGH]
@@ -257,7 +277,8 @@ class Tracker:
             self._close()
             return [Change(Kind.CLOSE, names, LATELY - 1)]
         if not row & old and row & set(new):
-            return self._swap(unnoted, 0, LATELY - 1)
+            away = min(self.absent.get(name, 0) for name in old)
+            return self._swap(unnoted, away - 1, LATELY - away)
         steady = STEADY if 2 * len(gone) >= len(self.current) else LATE_ROWS
         if gone and not self._few_new() and self.losses >= steady and self._lives(new):
             shared = tuple(name for name in self.current if name not in gone and name not in self.upcoming)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sf2el import _core, events
 from sf2el.recipe import Recipe, Told
 from sf2el.rows import Names
-from sf2el.space import Space
+from sf2el.space import Newcomers, Space
 
 Floats = npt.NDArray[np.float64]
 Observed = Mapping[Hashable, float]
@@ -45,6 +45,7 @@ class Stage:
         self.weights: Any = None
         self.began = 0  # the row of the last swap
         self.counts: list[int] = []  # of each label so far, told by the model when a space opens
+        self.told: list[int] = []  # the same before each row that has both spaces; none where labels weigh
         if not current.seats:
             recipe.furnish(self, current, index)
             self.weights = recipe.new_weights(self)
@@ -190,7 +191,7 @@ class Stage:
             self.overlap.observe(new_rows if self.recipe.raw_maps else new_views, views)
         rounds = self._run(views, rows, y, weights)
         if self.upcoming.bank is not None:
-            told = self.recipe.taught(self.upcoming, rounds.outputs, y, weights)
+            told = self.recipe.taught(self.upcoming, rounds.outputs, y, weights, self.told)
             self.upcoming.bank.run(new_views, *told)
         return rounds
 
@@ -204,15 +205,18 @@ class Stage:
         self.current.bank.predict_into(self._view, self._own_scores)
         return self.weights.mix(self._scores)
 
-    def learn_row(self, observed: Observed, y: float, weight: float, said: Floats) -> None:
+    def learn_row(
+        self, observed: Observed, y: float, weight: float, said: Floats, dying: Set[Hashable]
+    ) -> None:
         """Learn a row with any features: gaps have their expected value, in every space that the row has.
 
-        ``said`` is what was predicted for it, a row of one.
+        ``said`` is what was predicted for it, a row of one. What stands in for features that are ``dying``
+        would tell the map that they have nothing to do with the new ones.
         """
         known = self._views(observed, keep=True)
         self._trial = None
         if self.upcoming is not None and self._new_seen:
-            if self.overlap is not None and self._fits_map:
+            if self.overlap is not None and self._fits_map and dying.isdisjoint(self.current.names):
                 self.overlap.observe(self._new_source[None, :], self._shown_to_map[None, :])
             if self.upcoming.bank is not None and not (self.upcoming is self.past and self.recovers):
                 self._aside(self.upcoming, self._new_view, *self._taught(said, y, weight), False)
@@ -239,7 +243,8 @@ class Stage:
         assert self.upcoming is not None
         if self.upcoming is self.past or not self._fits_map:
             return y, weight
-        labels, weights = self.recipe.taught(self.upcoming, said, np.array([y]), np.array([weight]))
+        row = np.array([y]), np.array([weight])
+        labels, weights = self.recipe.taught(self.upcoming, said, *row, self.told)
         return float(labels[0]), float(weights[0])
 
     def knows(self, observed: Observed) -> bool:
@@ -363,9 +368,20 @@ class Stage:
 
     def join(self, names: Names) -> None:
         """Late features join the current space; the space that they had opened is gone."""
+        shown = self._shown_of(names)
         self.close()
-        self.current.widen(names)
+        self.current.widen(names, shown)
         self.arrange()
+
+    def _shown_of(self, names: Names) -> Newcomers | None:
+        """Return what the opened space has shown of features, in the units of the current one."""
+        opened = self.upcoming
+        if opened is None or opened.scaler is None or not set(names) <= set(opened.names):
+            return None
+        places = [opened.names.index(name) for name in names]
+        scaling = np.asarray(opened.scaler.state()).reshape(3, opened.dim)[:, places]
+        slopes = None if self.overlap is None else self.overlap.regressed(places, scaling)
+        return Newcomers(scaling, slopes)
 
     def grow(self, names: Names, rows: int) -> int:
         """The opened space goes on with features of the current one; return the event.
@@ -445,7 +461,7 @@ class Stage:
         """Return a stage that goes its own way from here."""
         twin = Stage.__new__(Stage)
         twin.recipe, twin.index, twin.outputs = self.recipe, self.index, self.outputs
-        twin.began, twin.counts = self.began, list(self.counts)
+        twin.began, twin.counts, twin.told = self.began, list(self.counts), list(self.told)
         twins = {id(space): space.clone() for space in self.spaces()}
         twin.current = twins[id(self.current)]
         twin.past = None if self.past is None else twins[id(self.past)]

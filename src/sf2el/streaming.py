@@ -146,7 +146,8 @@ class StreamModel(KeptModel):
         if warning:  # before anything is learned: some make an error of it
             warnings.warn(warning, RuntimeWarning, stacklevel=4)
         said = _said(stage, observed)
-        stage.learn_row(observed, target, weight, said.outputs)
+        stage.told = self._told()
+        stage.learn_row(observed, target, weight, said.outputs, tracker.dying())
         self._stage, self._tracker = stage, tracker
         told = told + self._wait([*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :])
         if borrowed and not changed and not self._borrows():
@@ -248,7 +249,7 @@ class StreamModel(KeptModel):
         stage, told = self._stage, []
         if any(change.kind is not Kind.SURE for change in changes):
             stage = stage.clone()
-            stage.counts = self._label_counts()
+            stage.counts, stage.told = self._label_counts(), self._told()
         for change in changes:
             told += self._apply(stage, change)
         follow(tracker, stage)
@@ -342,6 +343,7 @@ class StreamModel(KeptModel):
         if stage.upcoming is None:
             rounds = stage.run(rows, targets, weights)
         else:
+            stage.told = self._told()
             rounds = stage.run_overlap(rows, table.columns(stage.upcoming.names), targets, weights)
         tracker.skip(len(rows))
         self._passed(len(rows))

@@ -241,9 +241,11 @@ class BankRecipe(BankBudget):
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
 
-    def taught(self, space: Space, outputs: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, Any]:
+    def taught(
+        self, space: Space, outputs: Floats, y: Floats, weights: Floats | None, told: list[int]
+    ) -> tuple[Floats, Any]:
         """Where a row has no label, what the current space's experts think it is."""
-        return taught(space, outputs, y, weights, numbers=self.task != "classes")
+        return taught(space, outputs, y, weights, told if self.task == "classes" else None)
 
     def replenished(self, stage: Stage) -> Told:
         """Widths that left for want of bytes begin anew once no other space is beside the current one.
