@@ -1019,7 +1019,8 @@ private:
     // True and 1 are the same label, and so are false and 0.
     static bool means(const std::string& label, const Json& known) {
         if (known.kind != Json::Kind::boolean) return known.text == label;
-        return known.truth ? label == "true" || label == "1" : label == "false" || label == "0";
+        if (known.truth) return label == "true" || label == "True" || label == "1";
+        return label == "false" || label == "False" || label == "0";
     }
 
     double target_of(const std::string& label) const {

@@ -546,3 +546,51 @@ def test_a_space_that_widens_in_the_row_of_its_swap_goes_on():
         except ValueError:
             refused += 1
     assert refused == 0 and set(model._stage.current.names) >= {*b}
+
+
+@pytest.mark.parametrize("count", [4, 8])
+def test_a_sensor_that_replaces_one_of_several_takes_over_what_was_known(count):
+    right = []
+    for seed in range(4):
+        rng, model = random.Random(seed), SF2EL(budget="64KiB", seed=0)
+        for t in range(2200):
+            values = [rng.gauss(0.0, 1.0) for _ in range(count)]
+            x = {f"s{i}": value for i, value in enumerate(values) if i}
+            if t < 2010:
+                x["old"] = values[0]
+            if t >= 2000:
+                x["new"] = 5.0 * values[0] + 3.0 + 0.05 * rng.gauss(0.0, 1.0)
+            truth = 2.0 * values[0] + values[1] > 0.0
+            if t > 2060:  # the new one has joined
+                right.append(model.predict_one(x) == truth)
+            model.learn_one(x, truth if rng.random() < 0.05 else None)
+        assert "new" in model._stage.current.names and "old" in model._stage.current.names
+    assert sum(right) > 0.85 * len(right)  # as if new: 0.72 with four, 0.65 with eight sensors
+
+
+def test_a_sensor_read_every_third_row_is_used():
+    rng, model, right = random.Random(0), SF2EL(budget="32KiB", seed=0), []
+    for t in range(1500):
+        truth = rng.choice(["on", "off"])
+        x = {"steady": rng.gauss(0.0, 1.0)}
+        if t % 3 == 2:
+            x["slow"] = rng.gauss(1.5 if truth == "on" else -1.5, 1.0)
+            right.append(t < 700 or model.predict_one(x) == truth)
+        model.learn_one(x, truth if rng.random() < 0.3 else None)
+    assert sum(right) > 0.9 * len(right)
+
+
+def test_an_incomplete_first_row_costs_little():
+    def accuracy(first):
+        rng, model, right = random.Random(3), SF2EL(budget="32KiB", seed=0), 0
+        for t in range(1500):
+            values = {name: rng.gauss(0.0, 1.0) for name in "abcd"}
+            truth = values["a"] + values["b"] > 0.0
+            x = {name: value for name, value in values.items() if rng.random() < 0.85} or values
+            if t == 0:
+                x = {name: values[name] for name in first}
+            right += t > 500 and model.predict_one(x) == truth
+            model.learn_one(x, truth if rng.random() < 0.1 else None)
+        return right / 999
+
+    assert accuracy("d") > accuracy("abcd") - 0.03

@@ -67,7 +67,7 @@ class Labels:
         if classes is None:
             return
         told = f"classes must name {'two' if binary else 'at least two'} different labels, not {classes!r}."
-        if isinstance(classes, str) or not isinstance(classes, Iterable):
+        if isinstance(classes, str) or not isinstance(classes, Iterable) or "" in list(classes):
             raise ValueError(told)
         for label in classes:
             self.see(self.read(label), count=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,7 +126,8 @@ def run(
             advance(rows)
 
         try:
-            work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
+            with _plain_warnings():
+                work.go(limit=limit, every=every, save=_checkpoint_path(path) if path else None, advance=tell)
         except (ValueError, KeyboardInterrupt) as early:
             if path is not None and work.whole and work.tallies.rows > before:
                 work.model.save(path)
@@ -135,6 +137,18 @@ def run(
     seconds = time.monotonic() - start
     summary = _finish(work, out, path, seconds, work.tallies.rows - before)
     click.echo(json.dumps(summary, indent=2) if as_json else "\n".join(_told(summary, out, path)))
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Say what is warned of as a sentence, not where in the code."""
+
+    def show(message: Any, *place: Any, **more: Any) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _check_targets(data: str, outputs: list[Path], model: Path | None) -> None:

@@ -39,7 +39,10 @@ def summary_of(run: Run) -> dict[str, Any]:
         "most_bytes": max(nbytes, history.most_bytes),
         "spaces": tallies.spaces,
         "followed": dict(tallies.followed),
-        "events": [{"row": event.row, "text": event.text} for event in history.events],
+        "events": [
+            {"row": event.row, "text": event.text}
+            for event in sorted(history.events, key=lambda event: event.row)
+        ],
         "events_total": history.events_total,
         "windows": [part.to_dict() for part in stretches(run)],
         "settings": run.settings.to_dict(),
@@ -47,19 +50,26 @@ def summary_of(run: Run) -> dict[str, Any]:
 
 
 def stretches(run: Run) -> list[Part]:
-    """Return the run's windows, neighbours joined until each has enough labelled rows."""
+    """Return the run's windows, neighbours joined until each has enough labelled rows.
+
+    Those at the end that have not go with the last that has.
+    """
     windows = run.tallies.windows
     make: Callable[[], Any] = windows.make
     every = [*windows.closed, windows.open]
     least = max(LEAST_SCORED, run.tallies.labelled // 60)
-    parts: list[Part] = []
+    found: list[tuple[int, int, Any]] = []
     joined, start, stop = make(), 0, 0
     for scores in every:
         joined.merge(scores)
         stop = min(stop + windows.length, windows.rounds)
         if joined.rounds >= least:
-            parts.append(Part(start, stop, joined.rounds, joined.metrics()))
+            found.append((start, stop, joined))
             joined, start = make(), stop
-    if joined.rounds and not parts:
-        parts.append(Part(start, stop, joined.rounds, joined.metrics()))
-    return parts
+    if found:
+        first, _, last = found[-1]
+        last.merge(joined)
+        found[-1] = first, stop, last
+    elif joined.rounds:
+        found.append((start, stop, joined))
+    return [Part(first, end, scores.rounds, scores.metrics()) for first, end, scores in found]
