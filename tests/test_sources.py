@@ -400,6 +400,10 @@ def test_one_long_line_makes_no_vast_table(tmp_path, monkeypatch, place, end):
         ('[{"a": 1}]\n', "this is an array"),
         ('{"a": 1, "y": 1}\n{"a": 1, "a": 2, "y": 1}\n', "line 2: the key 'a' is there twice"),
         ('{"a": 1}\n{"b": 1}\n', "no row has a label 'y'; the keys are a, b"),
+        (
+            '{"a": 1, "state": "up"}\n',
+            r"key 'state': 'up' is not .* \(no row so far has the label 'y'; name it",
+        ),
         (b'{"a": 1, "y": "\xe9"}\n', "line 1: the byte 0xe9"),
         ("\n\n", "is empty"),
         ("[" * 100_000 + "\n", "line 1"),

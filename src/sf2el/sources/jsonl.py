@@ -217,6 +217,8 @@ class JsonlSource:
                     if number
                     else f"is not a number; leave the key out, or all of them with --ignore {key}"
                 )
+                if not self._met:
+                    advice += f" (no row so far has the label {self._label!r}; name it with --label)"
                 where = f"{self.name}, line {lines[index]}, key {key!r}"
                 error = DataError(f"{where}: {shorten(str(value))} {advice}.")
                 rows, names, _ = self._values(objects[:index], lines)
