@@ -23,6 +23,9 @@ Where more than half survive, that takes ``LATE_ROWS``."""
 LATE_ROWS = 50
 """Rows that a few new features must have been beside all old ones to join their space."""
 
+LONG = 200
+"""Rows alone from which a space's experts know too much to be changed for a feature's successor."""
+
 MANY_ROWS = 1000
 """Rows after which many new features beside all old ones stay, however long those had been alone."""
 
@@ -65,9 +68,10 @@ class Tracker:
     next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
     loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
     have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing,
-    until a third of the space is gone when others join: then those that are left and the new ones are the
-    next space. Where the second or the third row has, beside those of the first one, two new features or more
-    and at least as many, the first was incomplete, and they join it at once.
+    until others come: where it died beside them and the space had been alone for 200 rows, or where a third
+    of it is gone, those that are left and the new ones are the next space. Where the second or the third row
+    has, beside those of the first one, two new features or more and at least as many, the first was
+    incomplete, and they join it at once.
 
     Examples
     --------
@@ -128,8 +132,12 @@ class Tracker:
 
     def dying(self) -> set[Hashable]:
         """Return features that two rows on end have not had, but for those gone before the other space."""
-        lost = self.losses < self.overlap - 1  # since that has opened
+        lost = self._lost()
         return {name for name, rows in self.absent.items() if rows > 1 and (rows < LATELY or lost)}
+
+    def _lost(self) -> bool:
+        """Whether a feature was lost since a space has opened beside the current one."""
+        return self.losses < self.overlap - 1
 
     def few(self) -> int:
         """Return up to how many new features are late ones, and not the beginning of a space."""
@@ -288,7 +296,7 @@ class Tracker:
         if not self._few_new():
             grown = not gone and self.overlap >= self._rows_to_stay()
             return self._grow(self.current) if grown else []
-        if 3 * len(gone) >= len(self.current):
+        if 3 * len(gone) >= len(self.current) or (gone and self._lost() and self.alone >= LONG):
             return self._grow(tuple(name for name in self.current if name not in gone))
         ago = self.overlap
         self.current += new

@@ -2,10 +2,10 @@ r"""What the experts of a space that opens are taught by those of the current on
 
 A row that has both spaces may have no label, but the old experts have an opinion of it, and the new ones know
 nothing yet but how often each label was told. So they learn the label that the old ones think likeliest. It
-counts by how much likelier these think it than anybody would: with its probability p, and p0 by how often
-each of k labels was told,
+counts by how sure these are of it, or by how much surer than anybody would be, whichever is less: with its
+probability p, and p0 by how often each of k labels was told,
 
-.. math:: (p - p_0) \, k / (k - 1), \qquad
+.. math:: \min (p - 1 / k, \; p - p_0) \, k / (k - 1), \qquad
     \text{of two labels } 2p - 1 = \tanh(z / 2) \approx z / \sqrt{4 + z^2}
 
 with z the log odds. (The root in place of the hyperbolic tangent is rounded alike on every machine.) A number
@@ -93,6 +93,8 @@ def opinion(output: Any, told: Sequence[int] = ()) -> tuple[float, float]:
     seen = [count + FEW_LABELS for count in told or [0] * max(2, np.size(output))]
     if np.ndim(output):
         best, count = int(np.argmax(output)), len(output)
-        return float(best), (float(output[best]) - seen[best] / sum(seen)) * count / (count - 1)
+        known = max(1.0 / count, seen[best] / sum(seen))
+        return float(best), (float(output[best]) - known) * count / (count - 1)
     odds, label = float(output), 1.0 if output > 0.0 else -1.0
-    return label, label * (odds / sqrt(4.0 + odds * odds) - (seen[0] - seen[1]) / (seen[0] + seen[1]))
+    known = max(0.0, label * (seen[0] - seen[1]) / (seen[0] + seen[1]))
+    return label, label * odds / sqrt(4.0 + odds * odds) - known
