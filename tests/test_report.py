@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from sf2el.events import DETAILS, TEXTS, UNEXPLAINED, EventLog, is_detail
 from sf2el.experiments import figures
 from sf2el.methods import METHODS
 from sf2el.report.page import Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
@@ -334,6 +336,21 @@ def test_events_are_in_the_order_of_rows():
     events = [{"row": row, "text": f"event {row}"} for row in (0, 200, 191, 1000)]
     html, _ = run_html(run_summary(rows=2000, events=events, events_total=4))
     assert re.findall(">event ([0-9]+)<", html) == ["0", "191", "200", "1000"]
+
+
+def test_what_is_within_the_model_is_folded_away():
+    log = EventLog()
+    for kind in range(len(TEXTS)):
+        log.add(kind, kind, 3, 4)
+    events = [{"row": event.row, "text": event.text} for event in log.told().last]
+    html, _ = run_html(run_summary(rows=2000, events=events, events_total=len(events)))
+    folded = html[html.index("<details>") : html.index("</details>")]
+    assert all((escape(event["text"]) in folded) == is_detail(event["text"]) for event in events)
+    assert all(escape(event["text"]) in html for event in events)
+    assert f"{folded.count('<tr>') - 1} events within the model" in folded
+    assert [kind for kind, event in enumerate(events) if is_detail(event["text"])] == sorted(
+        DETAILS - {UNEXPLAINED}
+    )
 
 
 def test_windows_without_a_score_make_no_figure():

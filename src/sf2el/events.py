@@ -86,6 +86,15 @@ DETAILS = frozenset(
 themselves."""
 
 
+def is_detail(text: str) -> bool:
+    """Whether the text of an event tells how a change was paid for, and not what changed.
+
+    >>> is_detail("experts of 63 basis rows"), is_detail("swap to 5 features; ...")
+    (True, False)
+    """
+    return text.startswith(tuple(TEXTS[kind].split("{")[0] for kind in DETAILS - {UNEXPLAINED}))
+
+
 class Happened(NamedTuple):
     """An event on its way to the log: its kind, two numbers, and how many rows ago it began."""
 

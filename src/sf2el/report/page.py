@@ -135,7 +135,19 @@ def _number(column: Column) -> str:
     return ' class="number"' if column.number else ""
 
 
-Block = Text | Points | Facts | Figure | Table
+@dataclass(frozen=True)
+class Folded:
+    """A table that opens when its title is asked for."""
+
+    title: str
+    table: Table
+
+    def html(self) -> str:
+        """Return the HTML."""
+        return f"<details>\n<summary>{text(self.title)}</summary>\n{self.table.html()}\n</details>"
+
+
+Block = Text | Points | Facts | Figure | Table | Folded
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Self
 
-from sf2el.report.page import Block, Column, Facts, Figure, Page, Section, Table, Text
+from sf2el.events import is_detail
+from sf2el.report.page import Block, Column, Facts, Figure, Folded, Page, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
 from sf2el.rows import few
 from sf2el.running.history import History, Point
@@ -279,12 +280,24 @@ def _events(summary: dict[str, Any]) -> Section | None:
     if not events:
         return None
     left_out = summary["events_total"] - len(events)
-    caption = f"What happened to the features and to the memory: {_count(summary['events_total'], 'event')}"
     are = "is" if left_out == 1 else "are"
-    caption += f", of which {left_out} between the first and the last {are} not shown." if left_out else "."
-    body = [[f"{event['row']:,}", event["text"]] for event in events]
-    blocks: list[Block] = [Table(caption, [Column("row"), Column("event", number=False)], body)]
+    rest = f" {_count(left_out, 'event')} between the first and the last {are} not shown." if left_out else ""
+    blocks: list[Block] = []
+    changes = [event for event in events if not is_detail(event["text"])]
+    if changes:
+        blocks.append(
+            _listed(f"What happened to the features, and what the budget had no room for.{rest}", changes)
+        )
+    details = [event for event in events if is_detail(event["text"])]
+    if details:
+        caption = "How many experts there were, and how large: what changes took, and gave back."
+        blocks.append(Folded(f"{_count(len(details), 'event')} within the model", _listed(caption, details)))
     return Section("What happened", blocks)
+
+
+def _listed(caption: str, events: Sequence[dict[str, Any]]) -> Table:
+    body = [[f"{event['row']:,}", event["text"]] for event in events]
+    return Table(caption, [Column("row"), Column("event", number=False)], body)
 
 
 def _curves(points: Sequence[Point], what: str) -> dict[str, list[tuple[float, float]]]:
