@@ -594,3 +594,24 @@ def test_an_incomplete_first_row_costs_little():
         return right / 999
 
     assert accuracy("d") > accuracy("abcd") - 0.03
+
+
+def test_features_that_join_bring_what_rows_have_shown_of_them():
+    rng, model = random.Random(5), SF2EL(budget="64KiB", seed=0)
+    for t in range(460):
+        x = {f"s{i}": rng.gauss(0.0, 1.0) for i in range(4)}
+        if t >= 400:
+            x["late"] = 100.0 + 7.0 * (x["s0"] - 0.5 * x["s1"])
+        model.learn_one(x, x["s0"] > 0.0 if t % 4 == 0 else None)
+    space = model._stage.current
+    assert space.names[-1] == "late"
+    mean, spread, count = np.asarray(space.scaler.state()).reshape(3, space.dim)[:, -1]
+    assert count == 60 and mean == pytest.approx(100.0, abs=4.0)
+    assert np.sqrt(spread / count) == pytest.approx(7.0 * np.sqrt(1.25), rel=0.3)
+    covariance = space.moments.matrix()
+    assert np.linalg.eigvalsh(covariance).min() > 0.0
+    correlation = covariance[-1] / np.sqrt(covariance[-1, -1] * np.diagonal(covariance))
+    np.testing.assert_allclose(correlation[:4], [0.89, -0.45, 0.0, 0.0], atol=0.15)
+    # A feature that is not observed is filled by what the newcomer tells of it.
+    view = space.view_gaps(np.array([np.nan, 0.0, 0.0, 0.0, 107.0]), False)
+    assert view[0] * space.divisor == pytest.approx(1.0, abs=0.35)
