@@ -151,6 +151,16 @@ def test_the_space_before_returns_as_itself():
     assert [change[1:3] for change in changes] == [("RETURN", "ab"), ("SWAP", "ab"), ("SURE", "cd")]
 
 
+def test_a_space_that_returns_may_hold_all_of_the_current_one():
+    tracker = Tracker(("a",), past=("a", "b"))
+    changes = told(tracker, "a", *repeated("ab", 8))
+    assert [change[1:] for change in changes] == [
+        ("RETURN", "ab", 2),
+        ("SWAP", "ab", 0),
+        ("SURE", "a", 4),
+    ]
+
+
 row_of_letters = st.sets(st.sampled_from("abcdefgh"), min_size=1)
 
 

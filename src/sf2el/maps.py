@@ -235,7 +235,8 @@ class JointMap:
         deviation = np.sqrt(scaling[1] / np.maximum(scaling[2], 1.0))
         inverse = np.divide(1.0, deviation, out=np.zeros(len(places)), where=deviation > 0.0)
         both = covariance[self.new_dim :, places] * divisor * inverse
-        return np.asarray(np.linalg.solve(old + RIDGE * np.eye(self.old_dim), both))
+        slopes = np.linalg.solve(old + RIDGE * np.eye(self.old_dim), both)
+        return np.clip(slopes, -LARGEST_SCALED, LARGEST_SCALED)  # beyond, a wrong reading has made them
 
     def _old_covariance(self, old: Space) -> Floats | None:
         """Return how the old features vary together: all their life, or in the overlap if that was long."""

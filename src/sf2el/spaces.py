@@ -285,7 +285,7 @@ class Tracker:
             self._close()
             return [Change(Kind.CLOSE, names, LATELY - 1)]
         if not row & old and row & set(new):
-            away = min(self.absent.get(name, 0) for name in old)
+            away = min((self.absent.get(name, 0) for name in old), default=1)
             return self._swap(unnoted, away - 1, LATELY - away)
         steady = STEADY if 2 * len(gone) >= len(self.current) else LATE_ROWS
         if gone and not self._few_new() and self.losses >= steady and self._lives(new):
