@@ -16,11 +16,13 @@ void check_length(const Vector& vector, std::size_t n) {
 
 // What a space has shown: mean, deviation and covariance of its features, and rows beyond the overlap.
 using Shown = std::tuple<Vector, Vector, Matrix, double>;
+using Read = std::tuple<Vector, Vector>;  // mean and deviation of old features as they are read
 
 std::tuple<Out<double>, Out<double>, double> gaussian_map(double rows, std::size_t new_dim, const Vector& mean,
                                                          const Matrix& covariance, const std::optional<Matrix>& old,
                                                          const std::optional<Shown>& shown, double divisor,
-                                                         bool whole, const std::string& variant_name) {
+                                                         bool whole, const std::optional<Read>& read,
+                                                         const std::string& variant_name) {
     const std::size_t both = mean.shape(0);
     if (!(new_dim > 0 && new_dim < both)) throw nb::value_error("A map needs a feature of each space.");
     check_square(covariance, both);
@@ -45,6 +47,13 @@ std::tuple<Out<double>, Out<double>, double> gaussian_map(double rows, std::size
         known.new_deviation = deviation.data();
         known.new_covariance = together.data();
         known.later = later;
+    }
+    if (read) {
+        const auto& [read_mean, read_deviation] = *read;
+        check_length(read_mean, known.to);
+        check_length(read_deviation, known.to);
+        known.read_mean = read_mean.data();
+        known.read_deviation = read_deviation.data();
     }
     std::vector<double> matrix(known.to * (new_dim + 1)), center(new_dim);
     const double unexplained = variant(variant_name).map(known, matrix.data(), center.data());
@@ -79,7 +88,7 @@ Out<double> whitening(const Matrix& covariance, double rows, double least_spread
 
 void bind_maps(nb::module_& m) {
     m.def("gaussian_map", &gaussian_map, "rows"_a, "new_dim"_a, "mean"_a, "covariance"_a, "old"_a.none(),
-          "shown"_a.none(), "divisor"_a, "whole"_a, "variant"_a);
+          "shown"_a.none(), "divisor"_a, "whole"_a, "read"_a.none(), "variant"_a);
     m.def("factors", &factors, "matrix"_a, "deviation"_a, "correlation"_a, "rank"_a, "variant"_a);
     m.def("whitening", &whitening, "covariance"_a, "rows"_a, "least_spread"_a, "variant"_a);
 }

@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "dense.hpp"
+#include "map_prior.hpp"
 #include "params.hpp"
 
 namespace sf2el {
@@ -14,13 +15,13 @@ inline namespace SF2EL_VARIANT {
 class GaussianMap {
 public:
     static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, shrunk = 0.2, unseen_share = 0.1;
-    static constexpr double trial_ridge = 0.1, caution = 20.0, noise_share = 0.5;
-    static constexpr int steps = 5;
+    static constexpr double trial_ridge = 0.1, caution = 20.0, noise_share = 0.5, soon = 5.0;
+    static constexpr int steps = 10;
 
     static size_t scratch_reals(const MapKnown& known) {
         const size_t p = known.to, q = known.from;
         return 4 * Dense::reals(p, p) + 4 * Dense::reals(p, q) + 2 * Dense::reals(q, q) + 2 * Dense::reals(q, p) +
-               10 * q + 2 * p;
+               10 * q + 5 * p;
     }
 
     // `scratch`: scratch_reals(known) doubles.
@@ -33,9 +34,12 @@ public:
             *vector = scratch;
             scratch += q_;
         }
-        x_ = scratch;
-        scratch += p_;
+        for (double** vector : {&x_, &tau_, &zero_, &alike_}) {
+            *vector = scratch;
+            scratch += p_;
+        }
         spare_ = scratch;  // p + q
+        at_ = {tau_, p_, 0.0};
     }
 
     // `matrix`: old features by (new features, 1), by rows; `center`: what the new ones are taken from. Returns the
@@ -43,8 +47,10 @@ public:
     double solve(double* matrix, double* center) {
         standardise();
         sum();
+        const bool zero = think();
         const double unexplained = doubt();
         ridge_ = ridge + unexplained * double(p_);
+        if (zero) add_zero();
         pool(0.0);
         fit();
         if (later_ > 0.0) {
@@ -52,9 +58,12 @@ public:
             double noise = 0.0;
             for (size_t j = 0; j < q_; ++j) noise += noise_[j];
             pool(later_ * (noise / double(q_)));
-            fit();
+            const double left = soon / (soon + later_), unseen = fit() * (left * left);
             correlation(correlation_, known_.new_covariance, spare_);
-            for (int step = 0; step < steps; ++step) agree();
+            for (int step = 0; step < steps; ++step) {
+                agree();
+                for (size_t j = 0; j < q_; ++j) noise_[j] += unseen;
+            }
         }
         turn_round(matrix, center);
         return unexplained;
@@ -90,6 +99,40 @@ private:
             x_[i] = known_.mean[q_ + i] * divisor;
         }
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
+    }
+
+    bool thinks() const { return known_.read_mean && known_.old_covariance && known_.whole; }
+
+    // What is thought of W: from here on the old features are in coordinates in which all of it is alike. Returns
+    // whether zero counts, which then is in zero_.
+    bool think() {
+        if (!thinks()) return false;
+        const MapPrior prior(known_.rows, xx_, xa_, aa_, normal_, both_xa_, spare_);
+        prior.weigh(known_.read_deviation, tau_, alike_);
+        bool zero = MapPrior::zero_of(known_.read_mean, known_.read_deviation, p_, zero_);
+        for (size_t i = 0; i < p_; ++i) zero_[i] -= x_[i];
+        if (zero) {
+            for (size_t i = 0; i < p_; ++i) alike_[i] = zero_[i];
+            for (size_t j = 0; j < q_; ++j) both_aa_[j] = -known_.mean[j] * inverse_[j];
+            zero = prior.zero_counts(tau_, alike_, both_aa_);
+        }
+        at_.common = MapPrior::common;
+        at_.within(xa_, spare_);
+        at_.within(x_);
+        at_.within(zero_);
+        at_.around(xx_, spare_);
+        at_.around(spread_, spare_);
+        return zero;
+    }
+
+    // One more row with both spaces: where all features read 0.
+    void add_zero() {
+        for (size_t j = 0; j < q_; ++j) both_aa_[j] = -known_.mean[j] * inverse_[j];
+        for (size_t i = 0; i < p_; ++i) {
+            for (size_t j = 0; j < p_; ++j) xx_[i][j] += zero_[i] * zero_[j];
+            for (size_t j = 0; j < q_; ++j) xa_[i][j] += zero_[i] * both_aa_[j];
+        }
+        for (size_t j = 0; j < q_; ++j) aa_[j] += both_aa_[j] * both_aa_[j];
     }
 
     // How far the old features explain the new ones: the share of those explained best, as many as there are old
@@ -160,8 +203,8 @@ private:
         for (size_t j = 0; j < q_; ++j) aa_[j] += between * ((a_[j] - rest_[j]) * (a_[j] - rest_[j]));
     }
 
-    // W and R from rows that had both spaces; what they cannot have shown of W counts as noise in part.
-    void fit() {
+    // W and R from rows that had both spaces. Returns what of R comes from what they cannot have shown of W.
+    double fit() {
         copy(normal_, xx_);
         regress(xa_, aa_, weight_);
         invert_root();
@@ -171,6 +214,7 @@ private:
         for (size_t i = 0; i < p_; ++i) shown += dot(w_[i], together_[i], q_);
         const double more = unseen_share * unseen * (shown / double(q_));
         for (size_t j = 0; j < q_; ++j) noise_[j] += more;
+        return more;
     }
 
     // A step of expectation-maximisation on rows without the old features.
@@ -226,10 +270,15 @@ private:
     void turn_round(double* matrix, double* center) {
         turn();
         solve_upper(around_, gain_);
+        for (size_t i = 0; i < p_; ++i) x_[i] = known_.rows * x_[i] / weight_;
+        if (thinks()) {
+            for (size_t j = 0; j < q_; ++j) at_.without(gain_[j]);
+            at_.without(x_);
+        }
         for (size_t i = 0; i < p_; ++i) {
             double* row = matrix + i * (q_ + 1);
             for (size_t j = 0; j < q_; ++j) row[j] = inverse_[j] * gain_[j][i] / known_.divisor;
-            row[q_] = known_.rows * x_[i] / weight_ / known_.divisor;
+            row[q_] = x_[i] / known_.divisor;
         }
         for (size_t j = 0; j < q_; ++j)
             center[j] = center_[j] + deviation_[j] * ((known_.rows * a_[j] + extra_ * rest_[j]) / weight_);
@@ -240,7 +289,8 @@ private:
     const double later_;
     double weight_ = 0.0, extra_ = 0.0, ridge_ = ridge;
     const Dense spread_, xx_, normal_, inverse_root_, xa_, both_xa_, w_, together_, correlation_, around_, gain_, seen_;
-    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *known_noise_, *x_, *spare_;
+    double *center_, *deviation_, *inverse_, *a_, *rest_, *aa_, *both_aa_, *noise_, *known_noise_, *x_, *tau_, *zero_, *alike_, *spare_;
+    MapCoordinates at_{};
 };
 
 }  // namespace SF2EL_VARIANT

@@ -127,6 +127,9 @@ struct MapKnown {
     const double* new_covariance = nullptr;
     double later = 0.0;
     double divisor = 1.0;  // of the old features
+    // Mean and deviation of the old features as they are read; null: not known.
+    const double* read_mean = nullptr;
+    const double* read_deviation = nullptr;
 };
 
 // A map that is to be kept as factors, and how the rows that it takes vary: full matrices by rows.

@@ -80,7 +80,7 @@ def fitted_map(be, rows, new_dim=30, old_dim=40):
     for z in Z:
         space.scaler.scale_into(z, np.empty(new_dim), True)
     psi.observe(Z, X)
-    psi.solve(type("Space", (), {"moments": None}), space)
+    psi.solve(type("Space", (), {"moments": None, "scaler": None}), space)
     return psi, space, Z
 
 

@@ -7,11 +7,28 @@ and a the standardised new ones,
 .. math:: a = W'x + e, \quad e \sim N(0, R), \qquad
     \hat x(z) = m_x + S W (W'SW + R)^{-1} a(z).
 
-W and R are fitted to the overlap's B rows by ridge regression: before any row is seen, every old feature is
-as likely to matter for a new one. (Were it every direction of the whitened ones, the new features would be
-thought to depend most on what hardly varies.) Then come the new rows of which the old features were never
-seen: their covariance G is what W'SW + R should be, and a few steps of expectation-maximisation bring W and R
-to agree with it, the later rows counting as at most ``FEW`` times the overlap's.
+W and R are fitted to the overlap's B rows by ridge regression. Then come the new rows of which the old
+features were never seen: their covariance G is what W'SW + R should be, and some steps of
+expectation-maximisation bring W and R to agree with it, the later rows counting as at most ``FEW`` times the
+overlap's. While there are few of them, what the overlap cannot have shown stays noise.
+
+A short overlap leaves most of W open, so it matters what is thought of it before any row is seen. Column j
+of W, how a new feature depends on the old ones, is normal with covariance
+
+.. math:: \sigma^2 D (I + c \, 1 1') D / (1 + c), \qquad D = \mathrm{diag}(\tau).
+
+Either all old features matter alike, tau = 1, or each by how far it varies as it is read: a sum of readings
+is moved most by those that move most. The evidence of the overlap, its probability with W integrated out,
+weighs the two, and tau^2 is their mean. (With K = XDDX' scaled to trace B - 1, X the overlap's old features
+about their mean, it is that of new features with covariance (1 - r) K + r I, of any scale, for r either of
+``SHARES_OF_NOISE``.) Weights of one sign have c of them in common, ``COMMON``. In the coordinates x' = A'x,
+with AA' that covariance but for its scale, ridge regression has this prior.
+
+Sums have no constant: where every old feature reads 0, so does the new one. If that holds it is as good as
+one more row with both spaces, far from the others. How well the fitted W foretells it says whether it holds:
+against a constant as large as the prior of W makes the distance to that row, and with ``ONE_SIGN`` for c, as
+weights drawn evenly from 0 to 1 have it, the log odds must be ``SURE_OF_ZERO`` or more. (Where S is not known, W as the rows of the overlap span it
+tells what old features are likely, and nothing is thought of it beforehand but that all matter alike.)
 
 New features may have little to do with the old ones. How little is told by a trial regression with ridge
 t = ``TRIAL_RIDGE`` d1 on the overlap's rows. With K their Gram matrix about their mean, which has B - 1
@@ -43,7 +60,7 @@ from sf2el import _core
 Floats = npt.NDArray[np.float64]
 
 RIDGE = 0.1
-STEPS = 5
+STEPS = 10
 FEW = 5.0
 LEAST_NOISE = 1e-3
 SHRUNK = 0.2
@@ -51,6 +68,19 @@ SHRUNK = 0.2
 
 UNSEEN = 0.1
 """Share of what the overlap cannot have shown that counts as noise of the new features."""
+
+SOON = 5.0
+"""Later rows after which a quarter of that noise is left."""
+
+COMMON = 0.3
+ONE_SIGN = 3.0
+SHARES_OF_NOISE = (0.1, 0.9)
+LEAST_WEIGHT = 0.05
+"""Of an old feature that hardly varies as it is read, beside the root mean square of all."""
+
+SURE_OF_ZERO = 3.0
+FARTHEST_ZERO = 100.0
+"""Deviations of an old feature beyond which its 0 is too far away to be asked."""
 
 TRIAL_RIDGE = 0.1
 """Ridge of the trial regression for each old feature."""
@@ -80,7 +110,8 @@ class Known:
     """What a map rests on: mean and covariance of (new, old) features in the overlap, and each space's own.
 
     Old features are in standard deviations over their space's divisor, new ones as read. Of the covariance
-    that the old space has shown, again, only the correlation counts; None of either is not known.
+    that the old space has shown, again, only the correlation counts; None of either is not known. ``read`` is
+    mean and standard deviation of the old features as they are read.
     """
 
     rows: int
@@ -91,6 +122,8 @@ class Known:
     new: Shown | None
     whole: bool = True
     """Whether ``covariance`` is that of the rows, not a sketch which leaves directions of them out."""
+
+    read: tuple[Floats, Floats] | None = None
 
 
 def correlation(covariance: Floats) -> Floats:

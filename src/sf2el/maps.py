@@ -34,6 +34,14 @@ UNSHOWN = 0.05
 little, and what they have not shown must not be dropped altogether."""
 
 
+def _as_read(space: Space) -> tuple[Floats, Floats] | None:
+    """Return mean and standard deviation of a space's features as they are read."""
+    if space.scaler is None:
+        return None
+    mean, spread, count = space.scaler.state().reshape(3, space.dim)
+    return np.ascontiguousarray(mean), np.sqrt(spread / np.maximum(count, 1.0))
+
+
 class Fitted(NamedTuple):
     """A map as it is kept: its matrix or the factors of that, what it adds, and what rows are taken from."""
 
@@ -215,6 +223,7 @@ class JointMap:
             old=self._old_covariance(old),
             new=self._shown(new),
             whole=not self.sketched or self._rows <= RANK,
+            read=_as_read(old),
         )
         divisor, _, backend = self._made
         matrix, center, self.unexplained = gaussian_map(known, divisor, backend)

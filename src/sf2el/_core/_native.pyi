@@ -70,6 +70,7 @@ def gaussian_map(
     shown: tuple[Floats, Floats, Floats, float] | None,
     divisor: float,
     whole: bool,
+    read: tuple[Floats, Floats] | None,
     variant: str,
 ) -> tuple[Floats, Floats, float]: ...
 def factors(matrix: Floats, deviation: Floats, correlation: Floats, rank: int, variant: str) -> Floats: ...

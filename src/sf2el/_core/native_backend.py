@@ -141,6 +141,7 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
         shown,
         divisor,
         known.whole,
+        known.read,
         _variant(),
     )
 

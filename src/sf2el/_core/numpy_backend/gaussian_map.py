@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sf2el._core.numpy_backend.map_prior import weights, zero_counts, zero_of
+from sf2el._core.numpy_backend.map_sums import Coordinates, Sums, root
 from sf2el.gaussian_map import (
-    CAUTION,
+    COMMON,
     FEW,
     LEAST_NOISE,
-    NOISE,
     RIDGE,
     SHRUNK,
+    SOON,
     STEPS,
-    TRIAL_RIDGE,
     UNSEEN,
     Known,
     Shown,
@@ -27,66 +27,16 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass
-class _Sums:
-    """Sums of products of old (x) and standardised new (a) features over rows of this weight."""
-
-    weight: float
-    xx: Floats
-    xa: Floats
-    aa: Floats
-
-    def pooled(self, extra: float, x: Floats, a: Floats) -> _Sums:
-        """Return the sums with one more row, so far (x, a) from the mean and of this weight."""
-        weight = self.weight + extra
-        between = self.weight * extra / weight
-        return _Sums(
-            weight,
-            self.xx + between * np.outer(x, x),
-            self.xa + between * np.outer(x, a),
-            self.aa + between * a**2,
-        )
-
-    def left_by(self, ridge: float) -> tuple[Floats, Floats, Floats]:
-        """Return W by ridge regression, the sums of squares it leaves, and a root of the inverse it took."""
-        half = np.asarray(np.linalg.inv(_root(self.xx, ridge)), dtype=np.float64)
-        w = half.T @ (half @ self.xa)
-        return w, self.aa - np.sum(w * (self.xa + ridge * w), axis=0), half
-
-    def regressed(self, prior: _Prior) -> tuple[Floats, Floats, Floats]:
-        """Return W and R by ridge regression, and a root of the inverse of xx + ridge."""
-        w, left, half = self.left_by(prior.ridge)
-        return w, np.maximum(left / self.weight, prior.noise) + LEAST_NOISE, half
-
-    def doubt(self) -> tuple[float, Floats]:
-        """Return how little the old features explain of the new ones, and what of each is noise at least."""
-        p, rows, noise = len(self.xx), self.weight, np.zeros(len(self.aa))
-        chance, trial, varies = CAUTION / rows**2, TRIAL_RIDGE * p, self.aa > 0.0
-        total = float(np.trace(self.xx))
-        if not chance < 1.0 or not total > 0.0 or not varies.any():
-            return 0.0, noise
-        _, left, half = self.left_by(trial)
-        inverse = half.T @ half
-        if_exact = trial**2 * float(np.sum(inverse * (inverse @ self.xx))) / total
-        if_noise = (trial**2 * float(np.sum(inverse**2)) + rows - 1.0 - p) / (rows - 1.0)
-        if not if_noise > 1e-9:
-            return 0.0, noise
-
-        def unexplained(left: Any) -> Any:
-            return np.clip(((left - if_exact) / if_noise - chance) / (1.0 - chance), 0.0, 1.0)
-
-        shares = left[varies] / self.aa[varies]
-        own = unexplained(shares)
-        share, mean = float(unexplained(np.sort(shares)[:p].mean())), float(own.mean())
-        noise[varies] = NOISE * own * (share / mean if share < mean else 1.0)
-        return share, noise
-
-
-@dataclass
 class _Prior:
-    """What is known of W and R beforehand: a ridge, and the noise that each new feature has at least."""
+    """A ridge, and the noise that each new feature has at least."""
 
     ridge: float
     noise: Floats
+
+    def regressed(self, sums: Sums) -> tuple[Floats, Floats, Floats]:
+        """Return W and R by ridge regression, and a root of the inverse of xx + ridge."""
+        w, left, half = sums.left_by(self.ridge)
+        return w, np.maximum(left / sums.weight, self.noise) + LEAST_NOISE, half
 
 
 def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
@@ -103,57 +53,80 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
     varies = shown.deviation > 1e-12 * np.abs(shown.mean) + 1e-30
     inverse = np.divide(1.0, shown.deviation, out=np.zeros(new_dim), where=varies)
     a_0 = (known.mean[:new_dim] - shown.mean) * inverse
-    found = _Sums(
+    found = Sums(
         rows,
         rows * covariance[new_dim:, new_dim:] * divisor**2,
         rows * covariance[new_dim:, :new_dim] * divisor * inverse,
         rows * np.diagonal(covariance)[:new_dim] * inverse**2,
     )
+    at, zero = _thought(known, found, m_x, -known.mean[:new_dim] * inverse)
+    found, m_x, spread = found.within(at), at.within(m_x), _spread(known, at)
     unexplained, noise = found.doubt() if known.whole else (0.0, np.zeros(new_dim))
     prior = _Prior(RIDGE + unexplained * len(m_x), noise)
-    spread = _spread(known, len(m_x))
-    w, noise = _fitted(found, spread, prior)
+    if zero is not None:
+        found = found.and_row(at.within(zero), -known.mean[:new_dim] * inverse)
+    w, noise, _ = _fitted(found, spread, prior)
     extra, rest = 0.0, np.zeros(new_dim)
     if shown.later > 0.0:
         # The mean of many later rows says where the old features' mean was, as surely as the noise allows:
         # they stand as one row of that weight, with the old features at 0.
         extra, rest = shown.later * float(np.mean(noise)), -rows * a_0 / shown.later
         found = found.pooled(extra, m_x, a_0 - rest)
-        w, noise = _fitted(found, spread, prior)
+        w, noise, unseen = _fitted(found, spread, prior)
         weight = min(FEW * rows, shown.later)
+        unseen *= (SOON / (SOON + shown.later)) ** 2
         for _ in range(STEPS):
             w, noise = _agreed(found, spread, w, noise, correlation(shown.covariance), weight, prior)
+            noise = noise + unseen
     _, gain = _turned(spread, w, noise)
-    matrix = (inverse[:, None] * gain).T
-    mean_x, mean_a = rows * m_x / found.weight, (rows * a_0 + extra * rest) / found.weight
+    matrix = (inverse[:, None] * at.without(gain.T).T).T
+    mean_x = at.without(rows * m_x / found.weight)
+    mean_a = (rows * a_0 + extra * rest) / found.weight
     center = shown.mean + shown.deviation * mean_a
     return np.column_stack([matrix, mean_x]) / divisor, center, unexplained
 
 
-def _spread(known: Known, old_dim: int) -> Floats:
+def _thought(known: Known, found: Sums, m_x: Floats, a: Floats) -> tuple[Coordinates, Floats | None]:
+    """Return coordinates in which all of W is alike beforehand, and where zero is, if it counts.
+
+    ``a`` is where the new features read 0, from the overlap's mean.
+    """
+    if known.read is None or known.old is None or not known.whole:
+        return Coordinates(np.ones(len(m_x)), 0.0), None
+    mean, deviation = known.read
+    tau, zero = weights(found, deviation), zero_of(mean, deviation)
+    if zero is not None:
+        zero = zero - m_x
+        zero = zero if zero_counts(found, tau, zero, a) else None
+    return Coordinates(tau, COMMON), zero
+
+
+def _spread(known: Known, at: Coordinates) -> Floats:
     """Return S. Standardised features of which no more is known are taken as uncorrelated."""
-    if known.old is None:
-        return np.eye(old_dim)
-    return np.asarray((1.0 - SHRUNK) * correlation(known.old) + SHRUNK * np.eye(old_dim))
+    spread = np.eye(len(at.weights))
+    if known.old is not None:
+        spread = (1.0 - SHRUNK) * correlation(known.old) + SHRUNK * spread
+    return at.within(at.within(spread).T)
 
 
-def _fitted(found: _Sums, spread: Floats, prior: _Prior) -> tuple[Floats, Floats]:
-    """Return W and R from rows that had both spaces; what they cannot have shown of W is noise in part."""
-    w, noise, half = found.regressed(prior)
+def _fitted(found: Sums, spread: Floats, prior: _Prior) -> tuple[Floats, Floats, float]:
+    """Return W and R from rows that had both spaces, and what of R comes from what they cannot have shown."""
+    w, noise, half = prior.regressed(found)
     unseen = prior.ridge * float(np.sum(half**2)) / len(half)
-    return w, noise + UNSEEN * unseen * float(np.mean(np.sum(w * (spread @ w), axis=0)))
+    more = UNSEEN * unseen * float(np.mean(np.sum(w * (spread @ w), axis=0)))
+    return w, noise + more, more
 
 
 def _turned(spread: Floats, w: Floats, noise: Floats) -> tuple[Floats, Floats]:
     """Return a factor F of how much of S the new features tell, F'F, and gain, with E[x | a] = gain' a."""
     together = spread @ w
-    half = np.linalg.inv(_root(w.T @ together, noise))
+    half = np.linalg.inv(root(w.T @ together, noise))
     factor = half @ together.T
     return factor, np.asarray(half.T @ factor)
 
 
 def _agreed(
-    found: _Sums,
+    found: Sums,
     spread: Floats,
     w: Floats,
     noise: Floats,
@@ -164,34 +137,10 @@ def _agreed(
     """Return W and R after a step of expectation-maximisation on rows without the old features."""
     factor, gain = _turned(spread, w, noise)
     seen = correlation @ gain
-    both = _Sums(
+    both = Sums(
         found.weight + weight,
         found.xx + weight * (gain.T @ seen - factor.T @ factor + spread),
         found.xa + weight * seen.T,
         found.aa + weight * np.diagonal(correlation),
     )
-    return both.regressed(prior)[:2]
-
-
-def _root(matrix: Floats, raised: float | Floats) -> Floats:
-    """Return the lower triangular L with LL' = matrix + diag(raised).
-
-    As the matrix has no negative eigenvalue, no pivot is below what its diagonal was raised by. Where
-    rounding took one below 0 all the same, all are held at that.
-    """
-    whole = matrix.copy()
-    whole.flat[:: len(matrix) + 1] += raised
-    try:
-        return np.asarray(np.linalg.cholesky(whole))
-    except np.linalg.LinAlgError:
-        return _held_root(whole, np.broadcast_to(raised, len(matrix)))
-
-
-def _held_root(matrix: Floats, least: Floats) -> Floats:
-    root = np.zeros_like(matrix)
-    for i in range(len(matrix)):
-        column = matrix[i:, i] - root[i:, :i] @ root[i, :i]
-        pivot = np.sqrt(column[0] if column[0] > least[i] else least[i])
-        root[i:, i] = column / pivot
-        root[i, i] = pivot
-    return root
+    return prior.regressed(both)[:2]
