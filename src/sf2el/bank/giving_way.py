@@ -156,20 +156,25 @@ def _new_kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return _drop(recipe, stage, stage.current, kernels) if stage.past is not None and kernels else None
 
 
+def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """The map stays as it is, and then the vanished features' covariance is of no use either.
+
+    Without that covariance alone it would be fitted anew, but with less than it knows already.
+    """
+    if stage.psi is None or stage.psi.settled:
+        return None
+    stage.psi.settle()
+    told = [Happened(events.SETTLED, stage.psi.new_dim)]
+    return told + (_past_covariance(recipe, stage, room) or [])
+
+
 def _past_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """Of use for the map alone, which gains more from going on with the new rows."""
+    """Of use for the map alone."""
     past = stage.past
     if not stage.recovers or past is None or past is stage.upcoming or past.moments is None:
         return None
     past.moments = None
     return [Happened(events.UNRELATED, past.dim)]
-
-
-def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    if stage.psi is None or stage.psi.settled:
-        return None
-    stage.psi.settle()
-    return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
 def _map_but_factors(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -295,8 +300,8 @@ WAYS = (
     _opened_experts,
     _unmapped_past,
     _new_kernels,
-    _past_covariance,
     _map_statistics,
+    _past_covariance,
     _map_but_factors,
     _covariances,
     _covariances_for_a_map,
