@@ -1,7 +1,8 @@
 """What each part of the default is worth: accuracy with it less accuracy without it, on the same streams.
 
 The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
-on rows without the old features (against inverting the overlap's regression, and against plain ridge),
+on rows without the old features (against inverting the overlap's regression, and against plain ridge), what
+it makes of how the old ones are read (their units, and where they are 0),
 experts that see the new space white, new experts that are taught by the old ones, labels that are matched,
 and the factors that make experts as sure as they are right. The default in 64 KiB; streams of the study
 (seeds from 200 on), but more of them: a part's worth is small beside what the seeds differ by.
@@ -75,6 +76,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
     "ties": lambda: bank_of(lambda entry: replace(entry, ties=False)),
     "the paper's learner": lambda: bank_of(lambda entry: None if entry.paper else entry),
     "later rows in the map": lambda: patch.object(maps.JointMap, "_shown", lambda self, new: None),
+    "how old features are read": lambda: patch.object(maps, "as_read", lambda space: None),
     "the Gaussian map (ridge)": lambda: patch.object(maps, "gaussian_map", ridge),
     "matched labels": lambda: patch.object(
         recipe, "PosteriorSettings", lambda **known: PosteriorSettings(**(known | {"matched": False}))

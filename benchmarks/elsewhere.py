@@ -49,7 +49,7 @@ LEAST_ROWS, MOST_ROWS, LEAST_FEATURES = 200, 4000, 5
 FIRST_SEED = 100
 """Settings, the default's and FESL-c's, were chosen on seeds below."""
 OVERLAP, BUDGETS, RATES = 10, (4, 16, 64), (0.3, 0.05)
-PARTS = ("sureness", "doubt", "teaching")
+PARTS = ("sureness", "doubt", "teaching", "units")
 MIXED, HALVES = "mixtures", "halves"
 FESL = "FESL-c, tuned"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "elsewhere.md"
@@ -109,12 +109,13 @@ def fesl_settings() -> list[dict[str, Any]]:
 @contextmanager
 def without_doubt() -> Any:
     """No map asks how far the old features explain the new ones."""
-    module = import_module("sf2el._core.numpy_backend.gaussian_map")
+    solver = import_module("sf2el._core.numpy_backend.gaussian_map")
+    sums = import_module("sf2el._core.numpy_backend.map_sums")
 
     def trusting(known: Any, divisor: float, backend: str | None) -> Any:
-        return module.gaussian_map(known, divisor)
+        return solver.gaussian_map(known, divisor)
 
-    with patch.object(module, "CAUTION", inf), patch.object(maps, "gaussian_map", trusting):
+    with patch.object(sums, "CAUTION", inf), patch.object(maps, "gaussian_map", trusting):
         yield
 
 
@@ -136,7 +137,8 @@ def run(job: Job) -> dict[str, float]:
         found[f"{budget} KiB"] = accuracy
     unsure = patch.object(weights, "sure_of", lambda task: False)
     untaught = patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights))
-    for part, without in zip(PARTS, (unsure, without_doubt(), untaught), strict=True):
+    unread = patch.object(maps, "as_read", lambda space: None)
+    for part, without in zip(PARTS, (unsure, without_doubt(), untaught, unread), strict=True):
         with without:
             accuracy = run_default(stream, 1024 * BUDGETS[-1], job.seed).get("accuracy", np.nan)
         found[f"{BUDGETS[-1]} KiB without {part}"] = accuracy

@@ -405,6 +405,63 @@ def test_features_that_say_nothing_do_not_spoil_those_that_say_all(be):
         assert np.mean((guess - X[overlap:]) ** 2) < 0.3 * np.mean(X[overlap:] ** 2)
 
 
+def missed(be, what, X, Z, overlap):
+    """The share of the old features that a map misses, after the overlap."""
+    matrix, center, _ = gaussian_map(what, 1.0, be.NAME)
+    guess = (Z[overlap:] - center) @ matrix[:, :-1].T + matrix[:, -1]
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    return np.mean((guess - scaled[overlap:]) ** 2)
+
+
+def missed_with_and_without(be, constant, seeds=12, overlap=8):
+    """What maps miss of old features whose sums the new ones are: told how those are read, and not told."""
+    found = []
+    for seed in range(seeds):
+        X, W = readings(seed=seed)
+        Z = X @ W + constant * np.random.default_rng(seed).normal(size=W.shape[1])
+        what = known_as_read(X, Z, overlap)
+        found.append([missed(be, one, X, Z, overlap) for one in (what, replace(what, read=None))])
+    return np.mean(found, axis=0)
+
+
+def test_sums_of_readings_are_recovered_better_by_who_knows_how_they_are_read(be):
+    told, untold = missed_with_and_without(be, constant=0.0)
+    assert told < 0.75 * untold
+
+
+def test_a_constant_is_noticed_and_costs_nothing(be):
+    told, untold = missed_with_and_without(be, constant=100.0)
+    assert told < 0.9 * untold  # the units are worth something still
+
+
+def test_units_that_have_nothing_to_do_with_the_sums_are_not_followed(be):
+    found = []
+    for seed in range(12):
+        X, W = readings(seed=seed)
+        Z = X @ W
+        units = np.exp(2.0 * np.random.default_rng(seed).normal(size=X.shape[1]))
+        what = known_as_read(X, Z, 8)
+        mean, deviation = what.read
+        found.append(
+            [
+                missed(be, replace(what, read=read), X, Z, 8)
+                for read in ((mean * units, deviation * units), None)
+            ]
+        )
+    told, untold = np.mean(found, axis=0)
+    assert told < 1.1 * untold
+
+
+def test_more_rows_with_both_spaces_make_what_was_thought_beforehand_matter_less(be):
+    X, W = readings()
+    far = []
+    for overlap in (8, 200):
+        what = known_as_read(X, X @ W, overlap)
+        one, other = (gaussian_map(each, 1.0, be.NAME).matrix for each in (what, replace(what, read=None)))
+        far.append(np.abs(one - other).max() / np.abs(other).max())
+    assert far[1] < 0.3 * far[0]
+
+
 def test_old_features_that_stood_still_tell_nothing_of_the_relation(be):
     for by in (1e-6, 1e-8, 1e-9):
         assert gaussian_map(still(by=by), 2.0, be.NAME).unexplained < 0.05
@@ -475,6 +532,8 @@ def test_what_does_not_fit_together_is_refused():
         gaussian_map(replace(what, old=np.eye(3)), 1.0, "native")
     with pytest.raises(ValueError, match="their sizes differ"):
         gaussian_map(replace(what, new=replace(what.new, mean=np.zeros(2))), 1.0, "native")
+    with pytest.raises(ValueError, match="their sizes differ"):
+        gaussian_map(replace(what, read=(np.zeros(4), np.ones(3))), 1.0, "native")
     with pytest.raises(ValueError, match="a feature of each space"):
         gaussian_map(replace(what, new_dim=10), 1.0, "native")
 

@@ -27,8 +27,10 @@ with AA' that covariance but for its scale, ridge regression has this prior.
 Sums have no constant: where every old feature reads 0, so does the new one. If that holds it is as good as
 one more row with both spaces, far from the others. How well the fitted W foretells it says whether it holds:
 against a constant as large as the prior of W makes the distance to that row, and with ``ONE_SIGN`` for c, as
-weights drawn evenly from 0 to 1 have it, the log odds must be ``SURE_OF_ZERO`` or more. (Where S is not known, W as the rows of the overlap span it
-tells what old features are likely, and nothing is thought of it beforehand but that all matter alike.)
+weights drawn evenly from 0 to 1 have it, the log odds must be ``SURE_OF_ZERO`` or more.
+
+Where S is not known, the rows of the overlap tell by the directions that they span what old features are
+likely; then nothing is thought of W beforehand but that all matter alike.
 
 New features may have little to do with the old ones. How little is told by a trial regression with ridge
 t = ``TRIAL_RIDGE`` d1 on the overlap's rows. With K their Gram matrix about their mean, which has B - 1

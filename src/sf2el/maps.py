@@ -34,7 +34,7 @@ UNSHOWN = 0.05
 little, and what they have not shown must not be dropped altogether."""
 
 
-def _as_read(space: Space) -> tuple[Floats, Floats] | None:
+def as_read(space: Space) -> tuple[Floats, Floats] | None:
     """Return mean and standard deviation of a space's features as they are read."""
     if space.scaler is None:
         return None
@@ -223,7 +223,7 @@ class JointMap:
             old=self._old_covariance(old),
             new=self._shown(new),
             whole=not self.sketched or self._rows <= RANK,
-            read=_as_read(old),
+            read=as_read(old),
         )
         divisor, _, backend = self._made
         matrix, center, self.unexplained = gaussian_map(known, divisor, backend)
