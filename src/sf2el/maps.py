@@ -220,7 +220,7 @@ class JointMap:
             new_dim=self.new_dim,
             mean=self.joint.mean,
             covariance=self.joint.matrix(),
-            old=self._old_covariance(old),
+            old=self._old_covariance(old, new),
             new=self._shown(new),
             whole=not self.sketched or self._rows <= RANK,
             read=as_read(old),
@@ -247,13 +247,24 @@ class JointMap:
         slopes = np.linalg.solve(old + RIDGE * np.eye(self.old_dim), both)
         return np.clip(slopes, -LARGEST_SCALED, LARGEST_SCALED)  # beyond, a wrong reading has made them
 
-    def _old_covariance(self, old: Space) -> Floats | None:
-        """Return how the old features vary together: all their life, or in the overlap if that was long."""
+    def _old_covariance(self, old: Space, new: Space) -> Floats | None:
+        """Return how the old features vary together: all their life, or in the overlap if that was long.
+
+        Where that had no room it is taken from what the map has recovered so far, once there are later rows.
+        """
         if old.moments is not None:
             return np.asarray(old.moments.matrix())
-        if self.left_in_sketch > 0:
+        if self.left_in_sketch <= 0:
+            return np.ascontiguousarray(self.joint.matrix()[self.new_dim :, self.new_dim :])
+        if self.affine is None or new.moments is None or self._shown(new) is None:
             return None
-        return np.ascontiguousarray(self.joint.matrix()[self.new_dim :, self.new_dim :])
+        deviation, together = self._spread(new)
+        recovered = np.asarray(self.affine.matrix)[:, :-1] * deviation * self._made[0]
+        covariance = recovered @ together @ recovered.T
+        size = np.maximum(np.sqrt(np.diagonal(covariance)), 1.0)
+        covariance /= np.outer(size, size)
+        np.fill_diagonal(covariance, 1.0)  # what is not recovered goes its own way
+        return np.asarray(covariance)
 
     def _shown(self, new: Space) -> Shown | None:
         """Return what the new space has shown of the features that the map takes."""
@@ -275,6 +286,11 @@ class JointMap:
     def settle(self) -> None:
         """Drop the statistics: no more rows will come."""
         self.joint = None
+
+    @property
+    def knows_most(self) -> bool:
+        """Whether the rows that had both spaces have shown most directions of the old features."""
+        return 2 * self._rows > self.old_dim
 
     @property
     def thinner(self) -> bool:

@@ -156,25 +156,31 @@ def _new_kernels(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     return _drop(recipe, stage, stage.current, kernels) if stage.past is not None and kernels else None
 
 
-def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+def _statistics_of_a_known_map(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
     """The map stays as it is, and then the vanished features' covariance is of no use either.
 
-    Without that covariance alone it would be fitted anew, but with less than it knows already.
+    It would lose more without that covariance than it gains by going on with the new rows.
     """
-    if stage.psi is None or stage.psi.settled:
+    if stage.psi is None or stage.psi.settled or not stage.psi.knows_most:
         return None
-    stage.psi.settle()
-    told = [Happened(events.SETTLED, stage.psi.new_dim)]
+    told = _map_statistics(recipe, stage, room) or []
     return told + (_past_covariance(recipe, stage, room) or [])
 
 
 def _past_covariance(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
-    """Of use for the map alone."""
+    """Of use for the map alone, which gains more from going on with the new rows."""
     past = stage.past
     if not stage.recovers or past is None or past is stage.upcoming or past.moments is None:
         return None
     past.moments = None
     return [Happened(events.UNRELATED, past.dim)]
+
+
+def _map_statistics(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    if stage.psi is None or stage.psi.settled:
+        return None
+    stage.psi.settle()
+    return [Happened(events.SETTLED, stage.psi.new_dim)]
 
 
 def _map_but_factors(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -300,8 +306,9 @@ WAYS = (
     _opened_experts,
     _unmapped_past,
     _new_kernels,
-    _map_statistics,
+    _statistics_of_a_known_map,
     _past_covariance,
+    _map_statistics,
     _map_but_factors,
     _covariances,
     _covariances_for_a_map,
