@@ -16,7 +16,7 @@ class GaussianMap {
 public:
     static constexpr double ridge = 0.1, few = 5.0, least_noise = 1e-3, shrunk = 0.2, unseen_share = 0.1;
     static constexpr double trial_ridge = 0.1, caution = 20.0, noise_share = 0.5, soon = 5.0;
-    static constexpr int steps = 10;
+    static constexpr int steps = 10, few_steps = 5;
 
     static size_t scratch_reals(const MapKnown& known) {
         const size_t p = known.to, q = known.from;
@@ -60,7 +60,8 @@ public:
             pool(later_ * (noise / double(q_)));
             const double left = soon / (soon + later_), unseen = fit() * (left * left);
             correlation(correlation_, known_.new_covariance, spare_);
-            for (int step = 0; step < steps; ++step) {
+            const int most = known_.old_covariance ? steps : few_steps;
+            for (int step = 0; step < most; ++step) {
                 agree();
                 for (size_t j = 0; j < q_; ++j) noise_[j] += unseen;
             }
@@ -108,7 +109,7 @@ private:
     bool think() {
         if (!thinks()) return false;
         const MapPrior prior(known_.rows, xx_, xa_, aa_, normal_, both_xa_, spare_);
-        prior.weigh(known_.read_deviation, tau_, alike_);
+        at_.common = prior.weigh(known_.read_deviation, tau_, alike_);
         bool zero = MapPrior::zero_of(known_.read_mean, known_.read_deviation, p_, zero_);
         for (size_t i = 0; i < p_; ++i) zero_[i] -= x_[i];
         if (zero) {
@@ -116,7 +117,6 @@ private:
             for (size_t j = 0; j < q_; ++j) both_aa_[j] = -known_.mean[j] * inverse_[j];
             zero = prior.zero_counts(tau_, alike_, both_aa_);
         }
-        at_.common = MapPrior::common;
         at_.within(xa_, spare_);
         at_.within(x_);
         at_.within(zero_);

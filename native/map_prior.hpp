@@ -48,7 +48,8 @@ struct MapCoordinates {
 
 class MapPrior {
 public:
-    static constexpr double common = 0.3, one_sign = 3.0, least_weight = 0.05, sure_of_zero = 3.0, farthest_zero = 100.0;
+    static constexpr double common = 0.3, unlikely = 2.0, one_sign = 3.0, least_weight = 0.05;
+    static constexpr double sure_of_zero = 3.0, farthest_zero = 100.0;
     static constexpr double shares_of_noise[] = {0.1, 0.9};
 
     // The overlap's sums of products about its mean, and matrices of the same sizes and p + q numbers to work with.
@@ -57,8 +58,9 @@ public:
         : rows_(rows), p_(xx.rows), q_(xa.width), xx_(xx), xa_(xa), aa_(aa), square_(square), wide_(wide),
           spare_(spare) {}
 
-    // tau, by what the overlap says of old features that matter alike and of such that do as they are read.
-    void weigh(const double* deviation, double* tau, double* alike) const {
+    // tau, and c, which it returns, by what the overlap says of sums of readings, against old features that all count
+    // alike. `alike`: p numbers to work with.
+    double weigh(const double* deviation, double* tau, double* alike) const {
         double squares = 0.0, varying = 0.0;
         for (size_t i = 0; i < p_; ++i) {
             alike[i] = 1.0;
@@ -66,20 +68,21 @@ public:
             squares += deviation[i] * deviation[i];
             varying += deviation[i] > 0.0 ? 1.0 : 0.0;
         }
-        if (!(rows_ > 2.0) || !(varying > 0.0)) return;
+        if (!(rows_ > 2.0) || !(varying > 0.0)) return 0.0;
         const double size = std::sqrt(squares / varying);
         for (size_t i = 0; i < p_; ++i) {
             const double weight = deviation[i] / size;
             tau[i] = weight > least_weight ? weight : least_weight;
         }
-        const double odds = evidence(tau) - evidence(alike), less = exp_neg(odds > 0.0 ? -odds : odds);
-        const double share = (odds > 0.0 ? 1.0 : less) / (1.0 + less);
+        const double odds = evidence({tau, p_, common}) - evidence({alike, p_, 0.0}) - unlikely;
+        const double less = exp_neg(odds > 0.0 ? -odds : odds), share = (odds > 0.0 ? 1.0 : less) / (1.0 + less);
         double mean = 0.0;
         for (size_t i = 0; i < p_; ++i) {
             tau[i] = share * (tau[i] * tau[i]) + (1.0 - share);
             mean += tau[i] / double(p_);
         }
         for (size_t i = 0; i < p_; ++i) tau[i] = std::sqrt(tau[i] / mean);
+        return share * common;
     }
 
     // Whether new features read 0 where the old ones do: at (x, a) from the overlap's mean. Takes x for itself.
@@ -125,20 +128,23 @@ public:
 private:
     static constexpr double ridge_of_zero = 0.1;
 
-    // The log probability of the overlap's new features, but for what does not depend on tau.
-    double evidence(const double* tau) const {
+    // The log probability of the overlap's new features, but for what does not depend on the coordinates.
+    double evidence(const MapCoordinates& at) const {
         const double freedom = rows_ - 1.0;
-        double total = 0.0, varying = 0.0, found[2], most = 0.0;
-        for (size_t i = 0; i < p_; ++i) total += tau[i] * tau[i] * xx_[i][i];
+        double varying = 0.0, found[2], most = 0.0;
         for (size_t j = 0; j < q_; ++j) varying += aa_[j] > 0.0 ? 1.0 : 0.0;
-        if (!(total > 0.0) || !(varying > 0.0)) return 0.0;
-        const double scale = freedom / total;
         for (int k = 0; k < 2; ++k) {
             const double noise = shares_of_noise[k] / (1.0 - shares_of_noise[k]);
-            for (size_t i = 0; i < p_; ++i) {
-                for (size_t j = 0; j < p_; ++j) square_[i][j] = scale * (xx_[i][j] * tau[i] * tau[j]);
-                for (size_t j = 0; j < q_; ++j) wide_[i][j] = xa_[i][j] * tau[i];
-            }
+            copy(square_, xx_);
+            copy(wide_, xa_);
+            at.around(square_, spare_);
+            at.within(wide_, spare_);
+            double total = 0.0;
+            for (size_t i = 0; i < p_; ++i) total += square_[i][i];
+            if (!(total > 0.0) || !(varying > 0.0)) return 0.0;
+            const double scale = freedom / total;
+            for (size_t i = 0; i < p_; ++i)
+                for (size_t j = 0; j < p_; ++j) square_[i][j] *= scale;
             factor(square_, [noise](size_t) { return noise; });
             solve_lower(square_, wide_);
             double volume = -double(p_) * log_positive(noise), left = 0.0;

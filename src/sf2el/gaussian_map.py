@@ -17,12 +17,13 @@ of W, how a new feature depends on the old ones, is normal with covariance
 
 .. math:: \sigma^2 D (I + c \, 1 1') D / (1 + c), \qquad D = \mathrm{diag}(\tau).
 
-Either all old features matter alike, tau = 1, or each by how far it varies as it is read: a sum of readings
-is moved most by those that move most. The evidence of the overlap, its probability with W integrated out,
-weighs the two, and tau^2 is their mean. (With K = XDDX' scaled to trace B - 1, X the overlap's old features
-about their mean, it is that of new features with covariance (1 - r) K + r I, of any scale, for r either of
-``SHARES_OF_NOISE``.) Weights of one sign have c of them in common, ``COMMON``. In the coordinates x' = A'x,
-with AA' that covariance but for its scale, ridge regression has this prior.
+Either all old features matter alike, tau = 1 and c = 0, or the new ones are sums of readings: each old one
+matters by how far it varies as it is read, and weights of one sign have c = ``COMMON`` of them in common. The
+evidence of the overlap, its probability with W integrated out, weighs the two; tau^2 and c are their means.
+(With K = XAA'X' scaled to trace B - 1, X the overlap's old features about their mean and AA' the covariance
+above, it is that of new features with covariance (1 - r) K + r I, of any scale, for r either of
+``SHARES_OF_NOISE``; beforehand the log odds are ``UNLIKELY`` against sums.) In the coordinates x' = A'x ridge
+regression has this prior.
 
 Sums have no constant: where every old feature reads 0, so does the new one. If that holds it is as good as
 one more row with both spaces, far from the others. How well the fitted W foretells it says whether it holds:
@@ -63,6 +64,9 @@ Floats = npt.NDArray[np.float64]
 
 RIDGE = 0.1
 STEPS = 10
+FEW_STEPS = 5
+"""Where S is not known: more would follow rounding."""
+
 FEW = 5.0
 LEAST_NOISE = 1e-3
 SHRUNK = 0.2
@@ -75,6 +79,9 @@ SOON = 5.0
 """Later rows after which a quarter of that noise is left."""
 
 COMMON = 0.3
+UNLIKELY = 2.0
+"""Log odds, beforehand, against sums of readings."""
+
 ONE_SIGN = 3.0
 SHARES_OF_NOISE = (0.1, 0.9)
 LEAST_WEIGHT = 0.05

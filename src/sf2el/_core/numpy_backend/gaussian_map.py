@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.map_prior import weights, zero_counts, zero_of
+from sf2el._core.numpy_backend.map_prior import thought, zero_counts, zero_of
 from sf2el._core.numpy_backend.map_sums import Coordinates, Sums, root
 from sf2el.gaussian_map import (
-    COMMON,
     FEW,
+    FEW_STEPS,
     LEAST_NOISE,
     RIDGE,
     SHRUNK,
@@ -75,7 +75,7 @@ def gaussian_map(known: Known, divisor: float) -> tuple[Floats, Floats, float]:
         w, noise, unseen = _fitted(found, spread, prior)
         weight = min(FEW * rows, shown.later)
         unseen *= (SOON / (SOON + shown.later)) ** 2
-        for _ in range(STEPS):
+        for _ in range(STEPS if known.old is not None else FEW_STEPS):
             w, noise = _agreed(found, spread, w, noise, correlation(shown.covariance), weight, prior)
             noise = noise + unseen
     _, gain = _turned(spread, w, noise)
@@ -94,11 +94,11 @@ def _thought(known: Known, found: Sums, m_x: Floats, a: Floats) -> tuple[Coordin
     if known.read is None or known.old is None or not known.whole:
         return Coordinates(np.ones(len(m_x)), 0.0), None
     mean, deviation = known.read
-    tau, zero = weights(found, deviation), zero_of(mean, deviation)
+    at, zero = thought(found, deviation), zero_of(mean, deviation)
     if zero is not None:
         zero = zero - m_x
-        zero = zero if zero_counts(found, tau, zero, a) else None
-    return Coordinates(tau, COMMON), zero
+        zero = zero if zero_counts(found, at.weights, zero, a) else None
+    return at, zero
 
 
 def _spread(known: Known, at: Coordinates) -> Floats:

@@ -7,34 +7,36 @@ import numpy.typing as npt
 
 from sf2el._core.numpy_backend.map_sums import Coordinates, Sums, root
 from sf2el.gaussian_map import (
+    COMMON,
     FARTHEST_ZERO,
     LEAST_WEIGHT,
     ONE_SIGN,
     RIDGE,
     SHARES_OF_NOISE,
     SURE_OF_ZERO,
+    UNLIKELY,
 )
 
 Floats = npt.NDArray[np.float64]
 
 
-def weights(found: Sums, deviation: Floats) -> Floats:
-    """Return tau, by what the overlap says of old features that matter alike and of such that do as read."""
-    alike, varies = np.ones(len(deviation)), deviation > 0.0
+def thought(found: Sums, deviation: Floats) -> Coordinates:
+    """Return coordinates in which all of W is alike beforehand, by what the overlap says of sums."""
+    alike, varies = Coordinates(np.ones(len(deviation)), 0.0), deviation > 0.0
     if not found.weight > 2.0 or not varies.any():
         return alike
     size = float(np.sqrt(np.mean(deviation[varies] ** 2)))
-    as_read = np.maximum(deviation / size, LEAST_WEIGHT)
-    odds = _evidence(found, as_read) - _evidence(found, alike)
+    as_read = Coordinates(np.maximum(deviation / size, LEAST_WEIGHT), COMMON)
+    odds = _evidence(found, as_read) - _evidence(found, alike) - UNLIKELY
     share = 1.0 / (1.0 + np.exp(-odds)) if odds > 0.0 else np.exp(odds) / (1.0 + np.exp(odds))
-    squares = share * as_read**2 + (1.0 - share)
-    return np.asarray(np.sqrt(squares / np.mean(squares)))
+    squares = share * as_read.weights**2 + (1.0 - share)
+    return Coordinates(np.sqrt(squares / np.mean(squares)), float(share) * COMMON)
 
 
-def _evidence(found: Sums, tau: Floats) -> float:
-    """Return the log probability of the overlap's new features, but for what does not depend on tau."""
-    freedom, p, varies = found.weight - 1.0, len(tau), found.aa > 0.0
-    turned = found.within(Coordinates(tau, 0.0))
+def _evidence(found: Sums, at: Coordinates) -> float:
+    """Return the log probability of the overlap's new features, but for what does not depend on these."""
+    freedom, p, varies = found.weight - 1.0, len(at.weights), found.aa > 0.0
+    turned = found.within(at)
     total = float(np.trace(turned.xx))
     if not total > 0.0 or not varies.any():
         return 0.0
