@@ -14,9 +14,9 @@ from sf2el.events import Happened
 from sf2el.hedge import Hedge
 from sf2el.learner import learner_seed
 from sf2el.learner_seat import LearnerSeat
-from sf2el.maps import RidgeMap
 from sf2el.plan import FORMS, Form, Shape, budget_overhead, check_least, least_bytes, plan, smallest_budget
 from sf2el.recipe import Recipe, Told
+from sf2el.ridge_map import RidgeMap
 from sf2el.settings import (
     LEAST_BUFFER,
     LearnerSettings,
