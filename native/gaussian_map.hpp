@@ -105,7 +105,7 @@ private:
     bool thinks() const { return known_.read_mean && known_.old_covariance && known_.whole; }
 
     // What is thought of W: from here on the old features are in coordinates in which all of it is alike. Returns
-    // whether zero counts, which then is in zero_.
+    // whether zero counts, which then is in zero_ and, of the new features, in both_aa_.
     bool think() {
         if (!thinks()) return false;
         const MapPrior prior(known_.rows, xx_, xa_, aa_, normal_, both_xa_, spare_);
@@ -115,7 +115,7 @@ private:
         if (zero) {
             for (size_t i = 0; i < p_; ++i) alike_[i] = zero_[i];
             for (size_t j = 0; j < q_; ++j) both_aa_[j] = -known_.mean[j] * inverse_[j];
-            zero = prior.zero_counts(tau_, alike_, both_aa_);
+            zero = prior.zero_counts(tau_, alike_, both_aa_, ridge);
         }
         at_.within(xa_, spare_);
         at_.within(x_);
@@ -127,7 +127,6 @@ private:
 
     // One more row with both spaces: where all features read 0.
     void add_zero() {
-        for (size_t j = 0; j < q_; ++j) both_aa_[j] = -known_.mean[j] * inverse_[j];
         for (size_t i = 0; i < p_; ++i) {
             for (size_t j = 0; j < p_; ++j) xx_[i][j] += zero_[i] * zero_[j];
             for (size_t j = 0; j < q_; ++j) xa_[i][j] += zero_[i] * both_aa_[j];

@@ -86,7 +86,7 @@ public:
     }
 
     // Whether new features read 0 where the old ones do: at (x, a) from the overlap's mean. Takes x for itself.
-    bool zero_counts(const double* tau, double* x, const double* a) const {
+    bool zero_counts(const double* tau, double* x, const double* a, double ridge) const {
         const MapCoordinates at{tau, p_, one_sign};
         copy(square_, xx_);
         copy(wide_, xa_);
@@ -96,7 +96,7 @@ public:
         double total = 0.0;
         for (size_t i = 0; i < p_; ++i) total += square_[i][i];
         if (!(rows_ > 2.0) || !(total > 0.0)) return false;
-        const double scale = rows_ / total, ridge = ridge_of_zero, length = dot(x, x, p_);
+        const double scale = rows_ / total, length = dot(x, x, p_);
         factor(square_, [ridge](size_t) { return ridge; });
         solve_lower(square_, wide_);
         for (size_t i = 0; i < p_; ++i) {
@@ -126,8 +126,6 @@ public:
     }
 
 private:
-    static constexpr double ridge_of_zero = 0.1;
-
     // The log probability of the overlap's new features, but for what does not depend on the coordinates.
     double evidence(const MapCoordinates& at) const {
         const double freedom = rows_ - 1.0;
