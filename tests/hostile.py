@@ -47,7 +47,7 @@ def rows(kinds: int = 2, seed: int = 0, width: int = 3) -> list[tuple[dict[str, 
             row |= {f"a{j}": float(z[j]) for j in range(width)}
         if 50 <= t < 130:
             row |= {f"b{j}": float(z[j] + 0.3 * z[j - 1]) for j in range(width)}
-        if t % 17 == 5:
+        if t % 29 == 5:
             row["typo"] = 1.0
         label = int(z[0] > 0) + (2 * int(z[1] > 0.8) if kinds > 2 else 0)
         told.append((row, min(label, kinds - 1) if rng.random() < 0.5 else None))

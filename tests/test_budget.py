@@ -319,7 +319,7 @@ def kept_by(model: SF2EL) -> dict[str, int]:
         if psi is not None:
             parts["maps"] += kept_by_map(psi)
     parts["weights"] = stage.weights.state().nbytes
-    waiting = model._tracker.marked_bytes() + sum(8 * (len(r.observed) + 2) for r in model._pending)
+    waiting = model._tracker.strangers.nbytes + sum(8 * (len(r.observed) + 2) for r in model._pending)
     assert waiting <= waiting_room(model._budget)
     return parts | {
         "newcomers": max(waiting, newcomer_room(model._budget)),

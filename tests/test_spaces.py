@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.spaces import LATE_ROWS, LATELY, MANY_ROWS, NOTED, STEADY, Tracker
+from sf2el.attendance import FORGOTTEN, LATELY, SLOWEST, Strangers
+from sf2el.spaces import LATE_ROWS, LONGEST_PAUSE, MANY_ROWS, STEADY, Tracker
 
 
 def told(tracker: Tracker, *rows: str) -> list[tuple[int, str, str, int]]:
@@ -45,8 +46,8 @@ def test_an_overlap_too_short_to_be_noticed_is_found_within_three_rows(overlap):
 
 def test_a_typo_is_forgotten_and_three_of_eight_rows_are_enough():
     tracker = Tracker(("a",))
-    assert told(tracker, "at", "a", "a", "at", *repeated("a", NOTED)) == []
-    assert tracker.marks == {}
+    assert told(tracker, "at", "a", "a", "at", *repeated("a", FORGOTTEN)) == []
+    assert tracker.strangers.marks == {}
     assert told(tracker, "at", "a", "a", "at", "a", "a", "at") == [(6, "OPEN", "t", 6)]
     # A feature that comes every third row is not absent for long, and stays.
     assert told(tracker, *["a", "a", "at"] * 30)[0][1] == "GROW"
@@ -76,10 +77,13 @@ def test_features_that_die_while_others_come_are_told_from_those_dead_before():
 
 
 def test_names_of_strangers_have_no_more_room_than_there_is():
-    tracker = Tracker(("a",), room=20)
+    tracker = Tracker(("a",), strangers=Strangers(room=25))
+    noted = set()
     for t in range(100):
         tracker.step(["a", f"stranger {t}"])
-        assert tracker.marked_bytes() <= 20
+        assert tracker.strangers.nbytes <= 25
+        noted |= tracker.strangers.marks.keys()
+    assert len(noted) > 10  # one that was not there lately makes room
 
 
 def test_a_swap_is_taken_back_if_an_old_feature_shows_up_in_time():
@@ -151,6 +155,26 @@ def test_the_space_before_returns_as_itself():
     assert [change[1:3] for change in changes] == [("RETURN", "ab"), ("SWAP", "ab"), ("SURE", "cd")]
 
 
+@pytest.mark.parametrize("back", ["a", "ab"])
+def test_a_part_of_the_space_before_comes_as_new_features(back):
+    tracker = Tracker(tuple("abcd"))
+    told(tracker, *repeated("abcdwxyz", 5), *repeated("wxyz", 100))
+    changes = told(tracker, *repeated("wxyz" + back, LATE_ROWS + LATELY + 5))
+    gone = "abcd"[len(back) :]
+    assert [change[1:3] for change in changes] == [("RETURN", "abcd"), ("CLOSE", gone), ("OPEN", back)]
+    changes = told(tracker, *repeated("wxyz" + back + "pqrt", 10), *repeated(back + "pqrt", 80))
+    assert [change[1] for change in changes] == ["WIDEN", "SWAP", "SURE"]
+    assert set(tracker.current) == set("pqrt" + back) and tracker.past == tuple("wxyz")
+
+
+def test_a_space_that_comes_back_to_stay_goes_on_with_the_current_one():
+    tracker = Tracker(tuple("abcd"))
+    told(tracker, *repeated("abcdwxyz", 5), *repeated("wxyz", 100))
+    changes = told(tracker, *repeated("wxyzabcd", 200))
+    assert [change[1:3] for change in changes] == [("RETURN", "abcd"), ("GROW", "abcdwxyz")]
+    assert tracker.past == tuple("wxyz")
+
+
 def test_a_space_that_returns_may_hold_all_of_the_current_one():
     tracker = Tracker(("a",), past=("a", "b"))
     changes = told(tracker, "a", *repeated("ab", 8))
@@ -172,8 +196,12 @@ def test_whatever_comes_spaces_are_whole(parts):
             tracker.step(row)
             assert tracker.current and len(set(tracker.current)) == len(tracker.current)
             assert tracker.upcoming is None or tracker.own_upcoming()
-            assert not set(tracker.marks) & set(tracker.expected())
-            assert set(tracker.absent) <= set(tracker.expected())
+            assert not set(tracker.strangers.marks) & set(tracker.expected())
+            counts = tracker.attendance
+            assert counts.absent.keys() | counts.pace.keys() <= set(tracker.expected())
+            assert all(1 <= rows <= counts.patience(name) for name, rows in counts.absent.items())
+            assert all(1 < rows <= SLOWEST for rows in counts.pace.values())
+            assert 1 <= tracker.pause <= LONGEST_PAUSE
             assert 0 <= tracker.doubt < LATELY
             assert not tracker.doubt or tracker.past is not None
 
@@ -273,7 +301,8 @@ def test_a_swap_without_overlap_that_is_taken_back_can_be_mapped_after_all():
         model.learn_one({"y": 1.0, "z": 2.0})
     for t in range(10):
         model.learn_one({"a": t % 5 - 2.0, "b": t % 3 - 1.0, "y": float(t % 5), "z": 1.0})
-    model.learn_one({"y": 1.0, "z": 2.0})
+    for _ in range(5):  # once bitten: four such rows have been a pause before
+        model.learn_one({"y": 1.0, "z": 2.0})
     texts = [event.text for event in model.events().last]
     assert any(text.startswith("back") for text in texts)
     assert any("recovered by a map from 10 rows" in text for text in texts)

@@ -8,10 +8,11 @@ from test_budget import check_bytes, make
 from test_model import state_of
 
 from sf2el import SF2EL
+from sf2el.attendance import FORGOTTEN, Mark, Strangers
 from sf2el.bank.giving_way import kernels_of
 from sf2el.budget import newcomer_room, waiting_room
 from sf2el.persist import opened
-from sf2el.spaces import NOTED, Tracker
+from sf2el.spaces import Tracker
 
 OLD, NEW = [f"a{i}" for i in range(15)], [f"b{i}" for i in range(10)]
 BOTH = OLD + NEW
@@ -67,7 +68,7 @@ def test_experts_give_way_and_have_their_room_back_when_nothing_opens(kind):
     for budget in range(5_000, 12_000, 500):
         model, coming = begun(kind, budget)
         before, held = sizes(model), []
-        for t, (row, label) in enumerate(coming[:12]):
+        for t, (row, label) in enumerate(coming[:24]):
             model.learn_one(row if t in (0, 1) else only(OLD, row), label)
             check_bytes(model)
             held.append(sizes(model))
@@ -83,12 +84,12 @@ def test_experts_give_way_and_have_their_room_back_when_nothing_opens(kind):
 def test_a_stray_wide_row_in_a_large_budget_changes_no_bit_of_the_experts():
     model, coming = begun("bank", "64KiB")
     twin = SF2EL.from_bytes(model.to_bytes())
-    for t, (row, label) in enumerate(coming[:12]):
+    for t, (row, label) in enumerate(coming[:24]):
         model.learn_one(row if t in (0, 1) else only(OLD, row), label)
         twin.learn_one(only(OLD, row), label)
         mine, its = (opened(one.to_bytes())[1] for one in (model, twin))
         assert all(np.array_equal(mine[name], its[name]) for name in its)
-        assert (set(mine) - set(its) == set()) == (t > NOTED)
+        assert (set(mine) - set(its) == set()) == (t > FORGOTTEN)
     assert state_of(model) == state_of(twin)
 
 
@@ -105,7 +106,7 @@ def test_a_late_feature_has_the_room_there_always_is(budget):
 
 
 def test_what_is_many():
-    tracker = Tracker(tuple("abcdefgh"), marks=dict.fromkeys("xyz", 1))
+    tracker = Tracker(tuple("abcdefgh"), strangers=Strangers(marks=dict.fromkeys("xyz", Mark())))
     assert tracker.few() == 2
     assert tracker.brings_many("axyz") and not tracker.brings_many("axy")
     assert Tracker(("a",)).few() == 1
@@ -129,7 +130,7 @@ def test_the_rows_that_outlast_a_wide_one_have_the_usual_room():
     for names in (BOTH, OLD + NEW[:3], OLD + NEW[3:6]):
         model.learn_one(only(names, coming[0][0]))
         assert model._borrows()
-    model.learn_one(only(OLD + NEW[6:9], coming[0][0]))  # four rows are more than an eighth of the budget
+    model.learn_one(only(OLD + NEW[6:8], coming[0][0]))  # four rows are more than an eighth of the budget
     assert len(model._pending) == 1 and not model._borrows()
     assert state_of(SF2EL.from_bytes(model.to_bytes())) == state_of(model)
 

@@ -144,7 +144,7 @@ class BudgetedModel:
         return 1 if self._stage is None else self._stage.outputs
 
     def _newcomer_bytes(self) -> int:
-        marked = 0 if self._tracker is None else self._tracker.marked_bytes()
+        marked = 0 if self._tracker is None else self._tracker.strangers.nbytes
         return marked + pending_bytes([len(row.observed) for row in self._pending])
 
     # -- rows that wait
@@ -156,7 +156,7 @@ class BudgetedModel:
         stays as a blank, since a change is told by how many rows ago it began.
         """
         assert self._tracker is not None
-        marks = self._tracker.marks
+        marks = self._tracker.strangers.marks
         if not marks:
             self._pending = []
             return []
@@ -268,9 +268,7 @@ class BudgetedModel:
             assert stage is not None
             follow(self._tracker, stage)
             self._refit_at = stage.refit_at(self._rows_seen)
-            self._tracker.room = newcomer_room(size)
-            while self._tracker.marked_bytes() > self._tracker.room:
-                self._tracker.marks.popitem()
+            self._tracker.strangers.shrink(newcomer_room(size))
             told += self._wait(self._pending)
         self._record([Happened(events.NEW_BUDGET, size), *told])
 

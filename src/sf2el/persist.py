@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from sf2el import events
+from sf2el.attendance import LATELY
 from sf2el.budget import MODEL_BYTES, newcomer_room
 from sf2el.events import MOST_KEPT, Happened
 from sf2el.formats import FORMAT, brought_up
@@ -22,10 +23,10 @@ from sf2el.persist_checks import check_features, whole
 from sf2el.persist_parts import Reader, Writer
 from sf2el.persist_recipe import recipe_in, recipe_out
 from sf2el.persist_seats import check_seats
+from sf2el.persist_tracker import tracker_in, tracker_out
 from sf2el.plan import Shape, events_kept, smallest_budget
 from sf2el.rows import LARGEST_FEATURE, Names
 from sf2el.space import Space
-from sf2el.spaces import LATELY, NOTED, Tracker
 from sf2el.stage import Stage
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def to_bytes(model: KeptModel) -> bytes:
         "rows": model._rows_seen,
         "events": [model._events.total, model._events.first],
         "stage": None if model._stage is None else _stage_out(model._stage, writer),
-        "tracker": None if model._tracker is None else _tracker_out(model._tracker, writer),
+        "tracker": None if model._tracker is None else tracker_out(model._tracker, writer),
         "pending": _pending_out(model, writer),
     }
     content["checksum"] = _checksum(content, writer.tensors)
@@ -151,7 +152,7 @@ def _model_in(
     if content["stage"] is None:
         return model
     stage = model._stage = _stage_in(content["stage"], reader, recipe, model._outputs())
-    model._tracker = _tracker_in(content["tracker"], stage, reader, budget)
+    model._tracker = tracker_in(content["tracker"], stage, reader, budget)
     if stage.began > model._rows_seen:
         raise ValueError("it swapped after its last row")
     model._refit_at = stage.refit_at(model._rows_seen)
@@ -175,7 +176,7 @@ def _roomier(model: KeptModel, stage: Stage) -> None:
     needed = sum(stage.nbytes().values()) + model._label_bytes() + MODEL_BYTES
     budget = max(model._budget, smallest_budget(needed))
     if budget > model._budget:
-        model._budget, model._tracker.room = budget, newcomer_room(budget)
+        model._budget, model._tracker.strangers.room = budget, newcomer_room(budget)
         model._events = model._events.resized(events_kept(budget))
         model._record([Happened(events.NEW_BUDGET, budget)])
 
@@ -279,49 +280,7 @@ def _space_in(key: str, content: dict[str, Any], reader: Reader, recipe: Recipe,
     return space
 
 
-# ---- rows and features that belong to no space yet
-
-
-def _tracker_out(tracker: Tracker, writer: Writer) -> dict[str, Any]:
-    if tracker.marks:
-        writer.names("marks.names", tuple(tracker.marks))
-        writer.tensors["marks"] = np.array(list(tracker.marks.values()), np.uint8)
-    if tracker.absent:
-        writer.tensors["absent"] = np.array([tracker.absent.get(n, 0) for n in tracker.expected()], np.uint8)
-    return {
-        "doubt": tracker.doubt,
-        "overlap": tracker.overlap,
-        "losses": tracker.losses,
-        "alone": tracker.alone,
-    }
-
-
-def _tracker_in(content: dict[str, Any], stage: Stage, reader: Reader, budget: int | None) -> Tracker:
-    tracker = Tracker(
-        stage.current.names,
-        upcoming=None if stage.upcoming is None else stage.upcoming.names,
-        past=None if stage.past is None else stage.past.names,
-        doubt=whole(content["doubt"]),
-        overlap=min(whole(content["overlap"]), 1 << 62),
-        losses=min(whole(content["losses"]), 1 << 62),
-        alone=min(whole(content.get("alone", 1 << 62)), 1 << 63),  # earlier versions did not count
-        room=None if budget is None else newcomer_room(budget),
-    )
-    expected = tracker.expected()
-    if "absent" in reader.tensors:
-        counts = reader.array("absent", (len(expected),), np.uint8).tolist()
-        tracker.absent = {name: count for name, count in zip(expected, counts, strict=True) if count}
-        if max(counts) > LATELY:
-            raise ValueError("a feature was away for no number of rows")
-    if "marks" in reader.tensors:
-        names = reader.names("marks.names")
-        masks = reader.array("marks", (len(names),), np.uint8).tolist()
-        tracker.marks = dict(zip(names, masks, strict=True))
-        if set(names) & set(expected) or not all(1 <= mask < 1 << NOTED for mask in masks):
-            raise ValueError("a feature of no space is in one")
-    if tracker.doubt and (tracker.doubt >= LATELY or tracker.past is None or stage.upcoming is not None):
-        raise ValueError("it doubts a swap that was none")
-    return tracker
+# ---- rows that wait
 
 
 def _pending_out(model: KeptModel, writer: Writer) -> list[list[Any]]:

@@ -7,13 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
+from sf2el.attendance import LATELY, Attendance, Strangers
 from sf2el.rows import Names, ordered
-
-LATELY = 5
-"""Rows that are looked back on: absent for so many, a feature is gone."""
-
-ENOUGH, NOTED = 3, 8
-"""Rows in which a new feature must have been there to be taken up, of so many: every third row is enough."""
 
 STEADY = 10
 """Rows without a further loss after which the surviving half of a space is shared with the next one.
@@ -32,7 +27,8 @@ MANY_ROWS = 1000
 FIRST_ROWS = 3
 """Rows at the very beginning in which many new features mean that the first row was incomplete."""
 
-_ALL = (1 << NOTED) - 1
+LONGEST_PAUSE = 20
+"""Rows between two with a feature of the current space beyond which the pause is an end."""
 
 
 class Kind(Enum):
@@ -61,17 +57,19 @@ class Change(NamedTuple):
 class Tracker:
     """The feature spaces of a stream, row by row.
 
-    A new feature is taken up once it was there in 3 of 8 rows; together such features open a space. Once one
-    is open, the first row with none of the current features swaps to it, and four more make that certain: a
-    current feature that shows up before then takes the swap back. A space that has opened and is absent for
-    5 rows is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
+    A new feature is taken up once it was there in 3 of 8 rows, or five times at a slower pace; together such
+    features open a space. Once one is open, the first row with none of the current features swaps to it, and
+    four more make that certain: a current feature that shows up before then takes the swap back. Where rows
+    without any of them have been before, it takes a longer pause than those. A space that has opened and is
+    gone is forgotten. Where half of the current features are gone and the others stay for 10 rows more, the
     next space shares those; where fewer are gone, that takes 50. A few late features beside a space that
     loses none for 50 rows join it; many go on with it as one space, after 50 rows too, but not before they
     have been there for as long as it was alone, or for 1000 rows. A feature that dies alone changes nothing,
     until others come: where it died beside them and the space had been alone for 200 rows, or where a third
     of it is gone, those that are left and the new ones are the next space. Where the second or the third row
     has, beside those of the first one, two new features or more and at least as many, the first was
-    incomplete, and they join it at once.
+    incomplete, and they join it at once. Features of the space before bring it back; where half of it or less
+    is there after 50 rows, those are new features. When a feature is gone, ``Attendance`` tells.
 
     Examples
     --------
@@ -88,10 +86,12 @@ class Tracker:
     current: Names
     upcoming: Names | None = None
     past: Names | None = None
-    marks: dict[Hashable, int] = field(default_factory=dict)
-    """Features of no space yet: in which of the last rows they were, the latest the lowest bit."""
-    absent: dict[Hashable, int] = field(default_factory=dict)
-    """Features of the current and the opened space: rows since each was last there, where that is not now."""
+    strangers: Strangers = field(default_factory=Strangers)
+    """Features of no space yet."""
+    attendance: Attendance = field(default_factory=Attendance)
+    """Of the features of the current and the opened space."""
+    pause: int = 1
+    """Rows that the current space has taken to show any of its features again, at most."""
     doubt: int = 0
     """Rows until a swap is certain."""
     overlap: int = 0
@@ -100,18 +100,16 @@ class Tracker:
     """Rows since the current space last lost a feature."""
     alone: int = 0
     """Rows that the current space had to itself."""
-    room: int | None = None
-    """Bytes of names of features that belong to no space yet; None for any number."""
 
     def copy(self) -> Tracker:
         """Return a tracker that goes its own way."""
-        return replace(self, marks=dict(self.marks), absent=dict(self.absent))
+        return replace(self, strangers=self.strangers.copy(), attendance=self.attendance.copy())
 
     def quiet(self) -> int:
         """Return how many rows of just the expected features change nothing but a count; 0: look at each."""
-        if self.marks or self.absent or self.doubt:
+        if self.strangers.marks or not self.attendance.full or self.doubt:
             return 0
-        if self.upcoming is None or self.upcoming == self.past:
+        if self.upcoming is None:
             return 1 << 60
         left = LATE_ROWS - self.losses
         if not self._few_new():
@@ -124,16 +122,16 @@ class Tracker:
 
     def known(self) -> Names:
         """Return the expected features and those of no space yet."""
-        return (*self.expected(), *self.marks)
+        return (*self.expected(), *self.strangers.marks)
 
     def there_lately(self, name: Hashable) -> bool:
         """Whether a feature of the current or the opened space was in one of the last rows."""
-        return self.absent.get(name, 0) < LATELY - 1
+        return self.attendance.away(name) < self.attendance.patience(name) - 1
 
     def dying(self) -> set[Hashable]:
-        """Return features that two rows on end have not had, but for those gone before the other space."""
-        lost = self._lost()
-        return {name for name, rows in self.absent.items() if rows > 1 and (rows < LATELY or lost)}
+        """Return features that are away for longer than usual, but for those gone before the others came."""
+        late = filter(self.attendance.overdue, self.attendance.absent)
+        return set(late) if self._lost() else {name for name in late if not self.attendance.is_gone(name)}
 
     def _lost(self) -> bool:
         """Whether a feature was lost since a space has opened beside the current one."""
@@ -145,7 +143,7 @@ class Tracker:
 
     def brings_many(self, row: Container[Hashable]) -> bool:
         """Whether a row has so many features of no space that they may be the beginning of one."""
-        return sum(name in row for name in self.marks) > self.few()
+        return sum(name in row for name in self.strangers.marks) > self.few()
 
     def own_upcoming(self) -> Names:
         """Return the features that only the opened space has."""
@@ -175,11 +173,11 @@ class Tracker:
             changes += self._beside(row, unnoted)
         return changes
 
-    def pass_over(self, present: Iterable[Hashable], names: Container[Hashable]) -> None:
+    def pass_over(self, present: Iterable[Hashable], names: Iterable[Hashable]) -> None:
         """Count a row whose new features there is no room for: the spaces stay as they are."""
         self._count(set(present))
         self.losses = 0
-        self.marks = {name: mask for name, mask in self.marks.items() if name not in names}
+        self.strangers.forget(names)
         if self.upcoming is None:
             self.alone += 1
         else:
@@ -190,35 +188,19 @@ class Tracker:
     def _count(self, row: set[Hashable]) -> Names:
         """Count a row's features; return those of no space that there is no room to note."""
         known = set(self.current) | set(self.upcoming or ())
+        if not row.isdisjoint(self.current):
+            self.pause = max(self.pause, min(self._away(self.current) + 1, LONGEST_PAUSE))
         self.losses = 0 if self.upcoming is None else self.losses + 1
-        for name in known:
-            if name in row:
-                self.absent.pop(name, None)
-                continue
-            before = self.absent.get(name, 0)
-            self.absent[name] = min(before + 1, LATELY)
-            if before == LATELY - 1:
-                self.losses = 0
-        marks = {name: (mask << 1) & _ALL | (name in row) for name, mask in self.marks.items()}
-        self.marks = {name: mask for name, mask in marks.items() if mask}
-        taken, unnoted = self.marked_bytes(), []
-        for name in ordered(row - known - self.marks.keys()):
-            if self.room is None or taken + _marked_bytes(name) <= self.room:
-                taken += _marked_bytes(name)
-                self.marks[name] = 1
-            else:
-                unnoted.append(name)
-        return tuple(unnoted)
+        if self.attendance.count(row, known):
+            self.losses = 0
+        return self.strangers.count(row, known)
 
-    def marked_bytes(self) -> int:
-        """Return the bytes of the features that belong to no space yet."""
-        return sum(map(_marked_bytes, self.marks))
-
-    def _gone(self, names: Iterable[Hashable]) -> set[Hashable]:
-        return {name for name in names if self.absent.get(name, 0) >= LATELY}
+    def _away(self, names: Iterable[Hashable]) -> int:
+        """Return for how many rows all of these features have been away."""
+        return min(map(self.attendance.away, names), default=1)
 
     def _lives(self, names: Names) -> bool:
-        return 2 * len(self._gone(names)) < len(names)
+        return 2 * len(self.attendance.gone(names)) < len(names)
 
     # -- what follows
 
@@ -227,42 +209,44 @@ class Tracker:
         assert self.past is not None
         if row & (set(self.past) - set(self.current)):
             back, self.upcoming = self.past, self.current
+            self.pause = LATELY - self.doubt + 1
             self.current, self.past, self.doubt = back, None, 0
-            self.absent = {name: 1 for name in self.expected() if name not in row}
-            for name in self.expected():
-                self.marks.pop(name, None)
+            self.attendance = Attendance({name: 1 for name in self.expected() if name not in row})
+            self.strangers.forget(self.expected())
             return [Change(Kind.REVERT, back)]
         self.doubt -= 1
         return [self._sure(LATELY - 1)] if self.doubt == 0 else []
 
     def _completed(self, row: set[Hashable]) -> list[Change]:
         """Features that the very first row should have had."""
+        marks = self.strangers.marks
         first = self.past is None and self.upcoming is None and 0 < self.alone < FIRST_ROWS
-        if not first or row.isdisjoint(self.current) or len(self.marks) < max(2, len(self.current)):
+        if not first or row.isdisjoint(self.current) or len(marks) < max(2, len(self.current)):
             return []
-        if any(mask.bit_length() > self.alone for mask in self.marks.values()):
+        if any(mark.lately.bit_length() > self.alone for mark in marks.values()):
             return []  # the first row had them: it is no space's first
-        names, self.marks = ordered(self.marks), {}
+        names = ordered(marks)
+        self.strangers.forget(names)
         self.current += names
         return [Change(Kind.JOIN, names)]
 
     def _taken_up(self) -> list[Change]:
         """Features that were there often enough of late."""
-        rising = [name for name, mask in self.marks.items() if mask.bit_count() >= ENOUGH]
+        rising = self.strangers.rising()
         if not rising or self.doubt or (self.upcoming is not None and self.upcoming == self.past):
             return []
-        ago = max(self.marks[name].bit_length() for name in rising) - 1
+        ago = max(self.strangers.marks[name].lately.bit_length() for name in rising) - 1
         names = ordered(rising)
-        for name in rising:
-            del self.marks[name]
+        for name in names:
+            self.attendance.begin(name, self.strangers.marks[name].pace)
+        self.strangers.forget(names)
         if self.upcoming is not None:
             self.upcoming = (*self.upcoming, *names)
             return [Change(Kind.WIDEN, names, ago)]
         self.overlap, self.losses = 0, 0
         if self.past is not None and set(names) & set(self.past) and self._mostly_gone(self.past):
             self.upcoming = self.past
-            for name in self.past:
-                self.marks.pop(name, None)
+            self.strangers.forget(self.past)
             return [Change(Kind.RETURN, self.past, ago)]
         self.upcoming = names
         return [Change(Kind.OPEN, names, ago)]
@@ -279,20 +263,23 @@ class Tracker:
         assert self.upcoming is not None
         new = self.own_upcoming()
         old = set(self.current) - set(self.upcoming)
-        gone = self._gone(old)
-        if len(self._gone(new)) == len(new):
-            names = self.upcoming
+        gone = self.attendance.gone(old)
+        if len(self.attendance.gone(new)) == len(new):
+            names, ago = self.upcoming, self._away(new) - 1
             self._close()
-            return [Change(Kind.CLOSE, names, LATELY - 1)]
-        if not row & old and row & set(new):
-            away = min((self.absent.get(name, 0) for name in old), default=1)
-            return self._swap(unnoted, away - 1, LATELY - away)
+            return [Change(Kind.CLOSE, names, ago)]
+        away = self._away(old)
+        if row & set(new) and not row & old and (away >= self.pause or gone == old):
+            due_later = self.attendance.slow((name for name in self.current if name in old), self.pause)
+            return self._swap(unnoted + due_later, away - 1, max(0, LATELY - away))
         steady = STEADY if 2 * len(gone) >= len(self.current) else LATE_ROWS
         if gone and not self._few_new() and self.losses >= steady and self._lives(new):
             shared = tuple(name for name in self.current if name not in gone and name not in self.upcoming)
             return self._swap(shared, LATELY + self.losses - 1, 0)
-        if self.losses < LATE_ROWS or self.upcoming == self.past:
+        if self.losses < LATE_ROWS:
             return []
+        if self.upcoming == self.past and not self._lives(new):
+            return self._partly_back()
         if not self._few_new():
             grown = not gone and self.overlap >= self._rows_to_stay()
             return self._grow(self.current) if grown else []
@@ -300,13 +287,23 @@ class Tracker:
             return self._grow(tuple(name for name in self.current if name not in gone))
         ago = self.overlap
         self.current += new
+        self.pause = 1
         self._close()
         return [Change(Kind.JOIN, new, ago)]
 
-    def _close(self) -> None:
+    def _partly_back(self) -> list[Change]:
+        """Of the space that was to come back only some features are there: they are new ones."""
+        new = self.own_upcoming()
+        gone = self.attendance.gone(new)
+        back = tuple(name for name in new if name not in gone)
+        self._close(back)
+        self.upcoming = back
+        return [Change(Kind.CLOSE, ordered(gone)), Change(Kind.OPEN, back)]
+
+    def _close(self, still_there: Names = ()) -> None:
         self.alone += self.overlap
         self.upcoming, self.overlap, self.losses = None, 0, 0
-        self.absent = {name: count for name, count in self.absent.items() if name in self.current}
+        self.attendance.keep(self.current + still_there)
 
     def forget_past(self) -> None:
         """Forget the space before: it was dropped, and if its features come back they are new ones."""
@@ -331,8 +328,8 @@ class Tracker:
         assert self.upcoming is not None
         others = tuple(name for name in others if name not in self.upcoming)
         self.current, self.past, self.upcoming = self.upcoming + others, self.current, None
-        self.absent = {name: count for name, count in self.absent.items() if name in self.current}
-        self.overlap, self.losses = 0, 0
+        self.attendance.keep(self.current)
+        self.overlap, self.losses, self.pause = 0, 0, 1
         return [Change(kind, self.current, ago)]
 
     def _rows_to_stay(self) -> int:
@@ -341,7 +338,3 @@ class Tracker:
 
     def _few_new(self) -> bool:
         return len(self.own_upcoming()) <= self.few() < len(self.current)
-
-
-def _marked_bytes(name: Hashable) -> int:
-    return len(str(name).encode()) + 1

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import events
+from sf2el.attendance import LATELY, Strangers
 from sf2el.budget import NoRoomError, newcomer_room
 from sf2el.budgeted import Pending, follow, too_much_refused
 from sf2el.events import Happened
 from sf2el.kept import KeptModel
 from sf2el.recipe import Told
 from sf2el.rows import Names, ordered, read_row
-from sf2el.spaces import LATELY, Change, Kind, Tracker
+from sf2el.spaces import Change, Kind, Tracker
 from sf2el.stage import Rounds, Stage
 from sf2el.tables import Table
 
@@ -193,7 +194,7 @@ class StreamModel(KeptModel):
         stage = Stage(self._recipe, self._recipe.new_space(names), 0, self._outputs())
         told = self._fitted(stage)
         room = None if self._budget is None else newcomer_room(self._budget)
-        self._stage, self._tracker = stage, Tracker(names, room=room)
+        self._stage, self._tracker = stage, Tracker(names, strangers=Strangers(room))
         self._settled = True
         self._record([Happened(events.FIRST_SPACE, len(names))])
         self._record_roomy(told)
@@ -240,7 +241,7 @@ class StreamModel(KeptModel):
         stage.began = self._rows_seen
         told = self._fitted(stage)
         told.insert(0, Happened(events.SWAP_NO_ROOM, len(names)))
-        return Met(Tracker(names, room=self._tracker.room), stage, told, True)
+        return Met(Tracker(names, strangers=Strangers(self._tracker.strangers.room)), stage, told, True)
 
     @too_much_refused()
     def _changed(self, tracker: Tracker, changes: Sequence[Change]) -> tuple[Stage, Told]:
