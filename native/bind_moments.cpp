@@ -30,6 +30,21 @@ public:
         with([&](auto moments) { moments.observe(x, scratch.data()); });
     }
 
+    void fill(const Vector& row, MutableVector view) {
+        check_width(row.shape(0), dim_);
+        check_known(row.data(), dim_);
+        check_width(view.shape(0), dim_);
+        check_finite(view.data(), dim_);
+        fill_row(row.data(), view.data());
+    }
+
+    void fill_row(const double* row, double* view) override {
+        thread_local std::vector<double> scratch;
+        const std::size_t needed = sf2el::Moments<double>::fill_reals(dim_);
+        if (scratch.size() < needed) scratch.resize(needed);
+        with([&](auto moments) { moments.fill(row, view, scratch.data()); });
+    }
+
     double count() const { return block_[0]; }
     Out<double> mean() const { return copy_out(block_.data() + 1, dim_); }
 
@@ -204,6 +219,7 @@ void bind_moments(nb::module_& m) {
         .def(nb::init<std::size_t, const std::string&>(), "dim"_a, "precision"_a = "float64")
         .def("observe", &Moments::observe, "x"_a)
         .def("observe_many", &Moments::observe_many, "X"_a)
+        .def("fill", &Moments::fill, "row"_a, "view"_a)
         .def("matrix", &Moments::matrix)
         .def("state", &Moments::state)
         .def("set_state", &Moments::set_state, "state"_a)

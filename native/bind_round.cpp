@@ -1,4 +1,6 @@
 // Python's round: a dict row predicted or learned in one call.
+#include <algorithm>
+
 #include "bindings.hpp"
 
 namespace sf2el_python {
@@ -24,9 +26,10 @@ public:
 
     // The combined score, or None for a row that has other features.
     nb::object predict(const nb::dict& row) {
-        if (!gather_row(row, names_, row_.data())) return nb::none();
+        const std::ptrdiff_t gaps = gather_row(row, names_, row_.data());
+        if (gaps < 0) return nb::none();
         Working& w = working();
-        const double* view = look(w, false);
+        const double* view = look(w, gaps, false);
         double* own = w.scores.data();
         if (past_) {
             past_->score_row(w.recovered.data(), own);
@@ -36,12 +39,14 @@ public:
         return nb::float_(mixer_->mix_row(w.scores.data()));
     }
 
-    // Whether the row was learned: not if it has other features.
-    bool learn(const nb::dict& row, double y, double weight) {
-        if (!gather_row(row, names_, row_.data())) return false;
+    // The names of features that the row does not have, or None where it was not learned: it has others.
+    nb::object learn(const nb::dict& row, double y, double weight) {
+        const std::ptrdiff_t gaps = gather_row(row, names_, row_.data());
+        if (gaps < 0) return nb::none();
         bank_->check_row_label(y, weight);
+        nb::tuple missing = names_of_gaps(gaps);  // before anything is learned: it may find no memory
         Working& w = working();
-        const double* view = look(w, true);
+        const double* view = look(w, gaps, true);
         double *own = w.scores.data(), *risks = w.risks.data();
         if (past_) {
             past_->teach_row(w.recovered.data(), y, weight, own, risks);
@@ -50,7 +55,7 @@ public:
         }
         bank_->teach_row(view, y, weight, own, risks);
         mixer_->follow_row(w.scores.data(), w.risks.data(), y, weight);
-        return true;
+        return missing;
     }
 
 private:
@@ -80,15 +85,30 @@ private:
         return w;
     }
 
-    // The row as the experts see it, in both spaces.
-    const double* look(Working& w, bool keep) {
+    nb::tuple names_of_gaps(std::ptrdiff_t gaps) const {
+        if (gaps == 0) return nb::tuple();
+        nb::list found;
+        for (std::size_t i = 0; i < row_.size(); ++i)
+            if (row_[i] != row_[i]) found.append(names_[i]);
+        return nb::tuple(found);
+    }
+
+    // The row as the experts see it, in both spaces; gaps have their expected value.
+    const double* look(Working& w, std::ptrdiff_t gaps, bool keep) {
         const double* view = row_.data();
-        if (scaler_) {
-            scaler_->scale_row(row_.data(), w.view.data(), keep);
+        if (scaler_ || gaps > 0) {
+            if (scaler_) scaler_->scale_row(row_.data(), w.view.data(), keep);
+            else std::transform(row_.begin(), row_.end(), w.view.begin(), [](double x) { return x == x ? x : 0.0; });
             view = w.view.data();
         }
-        if (keep && moments_) moments_->observe_row(view);
-        if (map_) map_->map_row(raw_ ? row_.data() : view, w.recovered.data());
+        if (gaps > 0 && moments_) moments_->fill_row(row_.data(), w.view.data());
+        if (keep && moments_ && 2 * static_cast<std::size_t>(gaps) <= row_.size()) moments_->observe_row(view);
+        if (!map_) return view;
+        if (gaps > 0 && raw_) {
+            if (scaler_) scaler_->unscale_gaps_row(row_.data(), view);
+            else row_.assign(view, view + row_.size());
+        }
+        map_->map_row(raw_ ? row_.data() : view, w.recovered.data());
         return view;
     }
 

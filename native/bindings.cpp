@@ -2,6 +2,7 @@
 #include "bindings.hpp"
 
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 
 using namespace sf2el_python;
@@ -319,6 +320,12 @@ public:
         return own(std::move(out), {n, dim_});
     }
 
+    void unscale_gaps(MutableVector row, const Vector& scaled) const {
+        check_width(row.shape(0), dim_);
+        check_row(scaled, dim_);
+        unscale_gaps_row(row.data(), scaled.data());
+    }
+
     virtual Out<double> state() const = 0;
     virtual void set_state(const Vector& in) = 0;
     virtual std::size_t nbytes() const = 0;
@@ -334,6 +341,7 @@ public:
         : Scaler(dim), block_(sf2el::Scaler<Real>::bytes(dim) / sizeof(double)), scaler_(dim, block_.data(), divisor) {}
 
     void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
+    void unscale_gaps_row(double* row, const double* scaled) const override { scaler_.unscale_gaps(row, scaled); }
 
     Out<double> state() const override {
         std::vector<double> out(3 * dim_);
@@ -364,37 +372,41 @@ std::unique_ptr<Scaler> build_scaler(std::size_t dim, std::optional<double> divi
 
 }  // namespace
 
-bool sf2el_python::gather_row(const nb::dict& row, const nb::tuple& names, double* to) {
+std::ptrdiff_t sf2el_python::gather_row(const nb::dict& row, const nb::tuple& names, double* to) {
     const std::size_t n = nb::len(names);
-    if (nb::len(row) != n) return false;
+    std::size_t keys = 0, gaps = 0;
     for (std::size_t i = 0; i < n; ++i) {
         PyObject* value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), i));
-        if (!value) {
+        if (!value && PyErr_Occurred()) {
             PyErr_Clear();
-            return false;
+            return -1;
         }
-        double number;
-        if (PyFloat_Check(value)) {
-            number = PyFloat_AS_DOUBLE(value);
-        } else if (PyLong_Check(value)) {
-            number = PyLong_AsDouble(value);
-            if (number == -1.0 && PyErr_Occurred()) {
-                PyErr_Clear();
-                return false;
+        double number = std::numeric_limits<double>::quiet_NaN();
+        if (value) {
+            ++keys;
+            if (PyFloat_Check(value)) {
+                number = PyFloat_AS_DOUBLE(value);
+            } else if (PyLong_Check(value)) {
+                number = PyLong_AsDouble(value);
+                if (number == -1.0 && PyErr_Occurred()) {
+                    PyErr_Clear();
+                    return -1;
+                }
+            } else if (value != Py_None) {
+                return -1;
             }
-        } else {
-            return false;
         }
-        if (!(number >= -largest_feature && number <= largest_feature)) return false;
+        if (number < -largest_feature || number > largest_feature) return -1;
+        gaps += number != number;
         to[i] = number;
     }
-    return true;
+    return keys == nb::len(row) && gaps < n ? static_cast<std::ptrdiff_t>(gaps) : -1;
 }
 
 namespace {
 
 bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
-    return out.shape(0) == nb::len(names) && gather_row(row, names, out.data());
+    return out.shape(0) == nb::len(names) && gather_row(row, names, out.data()) == 0;
 }
 
 Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t seed,
@@ -511,6 +523,7 @@ NB_MODULE(_native, m) {
         .def(nb::new_(&build_scaler), "dim"_a, "divisor"_a = nb::none(), "precision"_a = "float64")
         .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
         .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
+        .def("unscale_gaps", &Scaler::unscale_gaps, "row"_a, "scaled"_a)
         .def("state", &Scaler::state)
         .def("set_state", &Scaler::set_state, "state"_a)
         .def_prop_ro("nbytes", &Scaler::nbytes);

@@ -156,11 +156,13 @@ class RowScaler : public Part {
 public:
     virtual std::size_t dim() const = 0;
     virtual void scale_row(const double* x, double* out, bool keep) = 0;
+    virtual void unscale_gaps_row(double* row, const double* scaled) const = 0;
 };
 
 class RowMoments : public Part {
 public:
     virtual void observe_row(const double* x) = 0;
+    virtual void fill_row(const double* row, double* view) = 0;
 };
 
 class RowMap : public Part {
@@ -187,10 +189,10 @@ public:
     virtual void follow_row(const double* scores, const double* risks, double y, double weight) = 0;
 };
 
-// Fills `out` with the row's values in the order of `names`. False, with `out`
-// in any state, unless the row has exactly these keys and a finite number below
-// 1e100 for each: the caller then finds out what is the matter.
-bool gather_row(const nb::dict& row, const nb::tuple& names, double* out);
+// Fills `out` with the row's values in the order of `names`, NaN where there is none, and returns how many there are
+// not. Fewer than 0, with `out` in any state, if the row has another key, no value at all, or one that is not a
+// finite number below 1e100: the caller then finds out what is the matter.
+std::ptrdiff_t gather_row(const nb::dict& row, const nb::tuple& names, double* out);
 
 // Each adds a group of classes to the module.
 void bind_round(nb::module_& m);

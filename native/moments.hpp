@@ -1,8 +1,10 @@
 // Running mean and covariance of rows, and the affine map that is made from them.
 #pragma once
 
+#include <algorithm>
+
+#include "dense.hpp"
 #include "half.hpp"
-#include "numerics.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
@@ -39,6 +41,37 @@ public:
         *count_ = n;
     }
 
+    // Gives each gap of a row, where it is NaN, the mean of that feature given those observed, as if all were
+    // Gaussian; nothing where too little is known. The fewer rows there were, the less is made of what they have in
+    // common. `view` is the row as these rows are, `scratch` fill_reals(dim) doubles.
+    void fill(const double* row, double* view, double* scratch) const {
+        const size_t seen = size_t(std::count_if(row, row + dim_, [](double x) { return x == x; }));
+        if (seen == 0 || seen == dim_ || !(*count_ >= 2.0)) return;
+        double trace = 0.0;
+        for (size_t i = 0; i < dim_; ++i) trace += covariance(i, i);
+        const double ridge = (fill_ridge + 1.0 / *count_) * trace / double(dim_) + 1e-12;
+        const Dense among(seen, seen, scratch), pull(seen, 1, scratch);
+        for (size_t i = 0, a = 0; i < dim_; ++i) {
+            if (row[i] != row[i]) continue;
+            pull[a][0] = view[i] - mean_[i];
+            for (size_t j = i, b = a; j < dim_; ++j)
+                if (row[j] == row[j]) among[a][b++] = covariance(i, j);
+            ++a;
+        }
+        factor(among, [&](size_t) { return ridge; });
+        solve_lower(among, pull);
+        solve_upper(among, pull);
+        for (size_t i = 0; i < dim_; ++i) {
+            if (row[i] == row[i]) continue;
+            double sum = mean_[i];
+            for (size_t j = 0, a = 0; j < dim_; ++j)
+                if (row[j] == row[j]) sum += covariance(i, j) * pull[a++][0];
+            view[i] = sum;
+        }
+    }
+
+    static size_t fill_reals(size_t dim) { return Dense::reals(dim, dim) + Dense::reals(dim, 1); }
+
     double& count() { return *count_; }
     double* mean() { return mean_; }
     Real* sums() { return sums_; }
@@ -48,6 +81,8 @@ public:
     }
 
 private:
+    static constexpr double fill_ridge = 1e-2;
+
     size_t dim_;
     double* count_;
     double* mean_;

@@ -84,6 +84,17 @@ public:
         }
     }
 
+    // Gives each gap of a row, where it is NaN, what would have been read for its scaled value.
+    void unscale_gaps(double* row, const double* scaled) const {
+        for (size_t j = 0; j < dim_; ++j) {
+            if (row[j] == row[j]) continue;
+            const double count = double(counts_[j]);
+            const double sd = count > 0.0 ? std::sqrt(Spread<Real>::sum(spreads_[j], count) / count) : 0.0;
+            const double read = means_[j] + scaled[j] / shrink_ * sd, below = read < largest ? read : largest;
+            row[j] = below > -largest ? below : -largest;
+        }
+    }
+
     // Means, sums of squared deviations and counts, 3 dim numbers; to the bit, whatever is kept.
     void state(double* out) const {
         for (size_t j = 0; j < dim_; ++j) {
@@ -102,7 +113,7 @@ public:
     }
 
 private:
-    static constexpr double few = 10.0, far = 20.0;
+    static constexpr double few = 10.0, far = 20.0, largest = 1e100;
 
     static Real counted(double count) {
         return static_cast<Real>(count < Spread<Real>::most_rows ? count : Spread<Real>::most_rows);

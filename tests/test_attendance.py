@@ -22,7 +22,7 @@ from sf2el.spaces import LATE_ROWS, LONGEST_PAUSE, Tracker
 def counted(rows: list[str], names: str = "ab") -> Attendance:
     attendance = Attendance()
     for row in rows:
-        attendance.count(set(row), set(names))
+        attendance.count(set(names) - set(row))
     return attendance
 
 
@@ -33,7 +33,7 @@ def test_a_feature_is_gone_after_twice_its_pace(every):
     assert attendance.pace.get("b", 1) == every
     patience = max(LATELY, 2 * every)
     assert attendance.patience("b") == patience
-    gone = [attendance.count({"a"}, set("ab")) for _ in range(patience + 3)]
+    gone = [attendance.count({"b"}) for _ in range(patience + 3)]
     assert gone.index(True) == patience - 1 and sum(gone) == 1
     assert attendance.gone("ab") == {"b"} and attendance.away("b") == patience
 
@@ -43,7 +43,7 @@ def test_one_outage_makes_no_slow_feature():
     assert attendance.pace == {"b": LATELY + 1}
     for _ in range(LATELY):
         assert not attendance.full
-        attendance.count({"a", "b"}, set("ab"))
+        attendance.count(())
     assert attendance.full
 
 

@@ -15,6 +15,7 @@ from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear, SF2ELRegr
 from sf2el.datasets import swiss_stream
 from sf2el.kernels import Sum
 from sf2el.methods import Setup, run_methods
+from sf2el.spaces import Tracker
 
 BACKENDS = ("native", "numpy")
 
@@ -313,6 +314,86 @@ def test_nan_in_an_array_is_a_gap_of_the_dict_rows(make_model, backend):
     assert list(learned.predict_many(rows)) == [
         loop.predict_one(dict(enumerate(values.tolist()))) for values in rows
     ]
+
+
+GAPPY = {
+    "default": lambda **more: SF2EL(budget="16KiB", **more),
+    "smallest": lambda **more: SF2EL(budget="2KiB", **more),
+    "regressor": lambda **more: SF2ELRegressor(budget="16KiB", **more),
+    "paper": lambda **more: SF2EL.paper(buffer_size=8, **more),
+    "paper, scaled": lambda **more: SF2EL.paper(buffer_size=8, scaled=True, **more),
+    "three labels": lambda **more: SF2EL(budget="16KiB", **more),
+}
+
+
+def gappy_rows(kind: str, seed: int = 5) -> list[tuple[dict, Any]]:
+    """Dict rows through two spaces, some features not read now and then, one of them only rarely."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for t, (x, y) in enumerate(evolving_rows(cycles=1, length=120, seed=seed)):
+        gone = {name for name in x if rng.random() < 0.2 or (name.endswith("1") and t % 9)}
+        row = {name: value for name, value in x.items() if name not in gone} or x
+        row |= {name: [None, float("nan")][t % 2] for name in gone if t % 3 == 0 and name not in row}
+        label: Any = y
+        if kind == "regressor":
+            label = None if y is None else t % 7 + x[min(x)]
+        elif kind == "three labels" and y is not None and t % 5 == 0:
+            label = "level"
+        found.append((row, label))
+    return found
+
+
+@pytest.mark.parametrize("kind", GAPPY)
+def test_rows_with_gaps_in_one_call_are_what_they_are_step_by_step(kind, backend, monkeypatch):
+    rows = gappy_rows(kind)
+    fast, outputs = GAPPY[kind](backend=backend), []
+    for x, y in rows:
+        outputs.append(fast.predict_one(x))
+        fast.learn_one(x, y)
+        if len(outputs) % 50 == 0:
+            fast = type(fast).from_bytes(fast.to_bytes(), backend=backend)
+    in_one_call = fast._settled
+    monkeypatch.setattr(Tracker, "settled", False)
+    slow = GAPPY[kind](backend=backend)
+    for (x, y), output in zip(rows, outputs, strict=True):
+        slow._settled = False
+        assert slow.predict_one(x) == output
+        slow.learn_one(x, y)
+    assert in_one_call and slow.to_bytes() == fast.to_bytes()
+
+
+@pytest.mark.parametrize("kind", GAPPY)
+def test_both_backends_learn_alike_from_rows_with_gaps(kind):
+    native, numpy = (GAPPY[kind](backend=name) for name in BACKENDS)
+    for x, y in gappy_rows(kind):
+        weights = [np.array(list(model.weights().values())) for model in (native, numpy)]
+        np.testing.assert_allclose(*weights, rtol=0, atol=0.02)  # as stated where some is kept in 16 bits
+        native.learn_one(x, y)
+        numpy.learn_one(x, y)
+    assert native.memory_usage() == numpy.memory_usage()
+
+
+def test_what_a_row_with_gaps_may_be(backend):
+    model = make("default", backend)
+    for t in range(30):
+        model.learn_one({"a": t % 3, "b": t % 5, "c": t % 7}, t % 2)
+    before = state_of(model)
+    for row in ({}, {"a": None}, {"a": float("nan"), "b": None, "c": None}):
+        with pytest.raises(ValueError, match="no observed feature"):
+            model.learn_one(row, 1)
+    for row in ({"a": 1, "b": "x"}, {"a": 1, "b": float("inf")}, {"a": 1, "b": 10**400}, {"b": -1e101}):
+        with pytest.raises(ValueError, match="Feature 'b'"):
+            model.learn_one(row, 1)
+    with pytest.raises(ValueError, match="label"):
+        model.learn_one({"a": 1.0}, "x" * 10000)
+    assert state_of(model) == before
+    values = ({"a": 1, "c": 2}, {"a": True, "c": np.float32(2)}, {"c": 2.0, "b": None, "a": np.int64(1)})
+    twins = [copy.deepcopy(model) for _ in values]
+    said = [model.predict_proba_one(row) for row in values]
+    assert said[0] == said[1] == said[2]
+    for twin, row in zip(twins, values, strict=True):
+        twin.learn_one(row, 1)
+    assert {state_of(twin) for twin in twins} == {state_of(twins[0])} != {before}
 
 
 @pytest.mark.parametrize("make_model", [SF2EL, SF2ELRegressor])

@@ -55,6 +55,43 @@ def test_what_does_not_fit_is_refused(be):
         be.AffineMap(3, 2).set(np.zeros((2, 3)), np.zeros(3))
 
 
+@pytest.mark.parametrize(("precision", "close"), [("float64", 1e-10), ("float32", 1e-4)])
+@pytest.mark.parametrize("gaps", [(0,), (1, 3), (0, 1, 2)])
+def test_gaps_are_filled_with_their_mean_given_the_others(be, precision, close, gaps):
+    X = rows() @ np.array([[1, 0.5, 0, 0.2], [0, 1, 0.7, 0], [0.1, 0, 1, 0], [0, 0.4, 0, 1.0]])
+    moments = be.Moments(4, precision)
+    moments.observe_many(X[:50])
+    for x in X[50:]:
+        row = x.copy()
+        row[list(gaps)] = np.nan
+        view = np.where(np.isnan(row), 0.0, row)
+        moments.fill(row, view)
+        seen = [i for i in range(4) if i not in gaps]
+        mean, covariance = X[:50].mean(axis=0), np.cov(X[:50].T, bias=True)
+        among = covariance[np.ix_(seen, seen)] + (0.01 + 0.02) * np.trace(covariance) / 4 * np.eye(len(seen))
+        pull = np.linalg.solve(among, (x - mean)[seen])
+        expected = mean[list(gaps)] + covariance[np.ix_(gaps, seen)] @ pull
+        np.testing.assert_allclose(view[list(gaps)], expected, rtol=close, atol=close)
+        np.testing.assert_array_equal(view[seen], x[seen])
+
+
+def test_nothing_is_filled_where_nothing_is_known_or_missing(be):
+    moments = be.Moments(2)
+    gap, full, none = np.array([np.nan, 2.0]), np.array([1.0, 2.0]), np.array([np.nan, np.nan])
+    for _ in range(2):
+        view = np.array([7.0, 8.0])
+        moments.fill(gap, view)
+        assert view.tolist() == [7.0, 8.0]
+        moments.observe(full)
+    moments.observe(-full)
+    for row in (full, none):
+        moments.fill(row, view)
+        assert view.tolist() == [7.0, 8.0]
+    for row, seen in ((np.ones(3), view), (gap, np.ones(3)), (np.array([np.inf, 1.0]), view)):
+        with pytest.raises(ValueError, match=r"This row has|An array row holds"):
+            moments.fill(row, seen)
+
+
 @pytest.mark.parametrize("limit", [0.0, 1.5])
 @pytest.mark.parametrize(("precision", "close"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_the_map_is_a_product_and_an_offset_within_its_limit(be, limit, precision, close):

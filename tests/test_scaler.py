@@ -188,6 +188,35 @@ def test_a_missing_value_moves_nothing_and_is_scaled_to_zero(be):
     np.testing.assert_array_equal(scaler.state()[6:], (~np.isnan(X)).sum(axis=0))
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_a_gap_is_read_as_what_would_be_scaled_to_its_value(be, precision):
+    X = np.random.default_rng(4).normal(size=(60, 4)) * [1.0, 1e3, 1e-3, 0.0] + [0.0, 5.0, 1.0, 2.0]
+    scaler = be.Scaler(4, 3.0, precision)
+    scaler.scale_many(X, True)
+    row, scaled = np.array([np.nan, 7.0, np.nan, np.nan]), np.array([0.3, 0.2, -0.4, 0.1])
+    scaler.unscale_gaps(row, scaled)
+    expected = X.mean(axis=0) + 3.0 * scaled * X.std(axis=0)
+    np.testing.assert_allclose(row[[0, 2, 3]], expected[[0, 2, 3]], rtol=1e-5)
+    assert row[1] == 7.0
+    again = np.empty(4)
+    scaler.scale_into(row, again, False)
+    np.testing.assert_allclose(again[[0, 2]], scaled[[0, 2]], atol=0.02)
+
+
+def test_a_gap_is_read_as_no_more_than_a_row_may_hold(be):
+    scaler = be.Scaler(3)
+    scaler.scale_many(np.array([[1e100, -1e100, 0.0], [-1e100, -1e100, 0.0]]), True)
+    row = np.full(3, np.nan)
+    scaler.unscale_gaps(row, np.array([2.0, -2.0, 1.0]))
+    assert row.tolist() == [1e100, -1e100, 0.0]
+    unseen = np.full(3, np.nan)
+    be.Scaler(3).unscale_gaps(unseen, np.ones(3))
+    assert unseen.tolist() == [0.0, 0.0, 0.0]
+    for wrong in (np.ones(2), np.full(3, np.nan)):
+        with pytest.raises(ValueError, match=r"This row has|An array row holds"):
+            scaler.unscale_gaps(row, wrong)
+
+
 def test_the_divisor_is_the_callers(be):
     X = np.random.default_rng(5).normal(size=(20, 4))
     plain = be.Scaler(4).scale_many(X, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Collection, Container, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -38,10 +38,10 @@ class Attendance:
     --------
     >>> attendance = Attendance()
     >>> for row in ["ab", *["a", "a", "a", "ab"] * 3, *["a"] * 7]:
-    ...     _ = attendance.count(set(row), set("ab"))
+    ...     _ = attendance.count(set("ab") - set(row))
     >>> attendance.pace, attendance.away("b"), attendance.gone("ab")
     ({'b': 4}, 7, set())
-    >>> attendance.count({"a"}, set("ab")), attendance.gone("ab")
+    >>> attendance.count({"b"}), attendance.gone("ab")
     (True, {'b'})
     """
 
@@ -59,13 +59,12 @@ class Attendance:
         """Whether all features are there, and have been: another such row changes nothing."""
         return not self.absent and not self.pace
 
-    def count(self, row: Container[Hashable], names: Iterable[Hashable]) -> bool:
-        """Count a row for these features; return whether one of them is gone as of now."""
+    def count(self, missing: Collection[Hashable]) -> bool:
+        """Count a row that has all features but these; return whether one of them is gone as of now."""
+        for name in (self.absent.keys() | self.pace.keys()).difference(missing):
+            self._came(name)
         lost = False
-        for name in names:
-            if name in row:
-                self._came(name)
-                continue
+        for name in missing:
             before, most = self.absent.get(name, 0), self.patience(name)
             self.absent[name] = min(before + 1, most)
             lost = lost or before == most - 1

@@ -156,7 +156,7 @@ def _model_in(
     if stage.began > model._rows_seen:
         raise ValueError("it swapped after its last row")
     model._refit_at = stage.refit_at(model._rows_seen)
-    model._settled = model._tracker.upcoming is None and model._tracker.quiet() > 0
+    model._settled = model._tracker.settled
     _pending_in(model, content["pending"], reader)
     if budget is not None:
         if model._crowded():

@@ -11,15 +11,12 @@ import numpy.typing as npt
 
 from sf2el import _core
 from sf2el.budget import names_bytes, scaler_bytes
-from sf2el.rows import LARGEST_FEATURE, Names
+from sf2el.rows import Names
 
 Floats = npt.NDArray[np.float64]
 
 LEAST_NOISE = 1e-3
 """Share of a feature's variance that other features leave at least."""
-
-FILL_RIDGE = 1e-2
-"""Share of the mean variance that keeps the filling of gaps from trusting a chance relation."""
 
 
 class Seat(Protocol):
@@ -126,8 +123,8 @@ class Space:
         else:
             self.scaler.scale_into(values, self._scaled, keep)
             view = self._scaled.copy()
-        if self.moments is not None and self.moments.count >= 2 and not missing.all():
-            view[missing] = self._expected(view, missing)
+        if self.moments is not None:
+            self.moments.fill(values, view)
         if keep and self.moments is not None and 2 * missing.sum() <= self.dim:
             self.moments.observe(view)
         return view
@@ -139,25 +136,14 @@ class Space:
             self.moments.observe_many(views)
         return views
 
-    def _expected(self, view: Floats, missing: npt.NDArray[np.bool_]) -> Floats:
-        """Return the mean of the unobserved features given the observed ones, as if all were Gaussian."""
-        covariance, mean = self.moments.matrix(), self.moments.mean
-        seen = ~missing
-        own = covariance[np.ix_(seen, seen)]
-        share = FILL_RIDGE + 1.0 / self.moments.count
-        ridge = share * float(np.trace(covariance)) / self.dim + 1e-12
-        pull = np.linalg.solve(own + ridge * np.eye(len(own)), view[seen] - mean[seen])
-        return np.asarray(mean[missing] + covariance[np.ix_(missing, seen)] @ pull)
-
     def filled(self, values: Floats, view: Floats) -> Floats:
         """Return a row as it was read, with gaps at the value that the view has there."""
         gaps = np.isnan(values)
         if not gaps.any() or self.scaler is None:
             return np.where(gaps, view, values)
-        mean, spread, count = np.asarray(self.scaler.state()).reshape(3, self.dim)
-        sd = np.sqrt(spread / np.maximum(count, 1.0))
-        expected = np.clip(mean + view * self.divisor * sd, -LARGEST_FEATURE, LARGEST_FEATURE)
-        return np.where(gaps, expected, values)
+        filled = values.copy()
+        self.scaler.unscale_gaps(filled, view)
+        return filled
 
     # -- more features
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -129,12 +129,13 @@ class StreamModel(KeptModel):
             stage = self._stage
             assert stage is not None
             if stage.round is not None:
-                if stage.round.learn(x, target, weight):
-                    self._passed_alone()
+                missing = stage.round.learn(x, target, weight)
+                if missing is not None:
+                    self._passed_alone(missing)
                     return
             elif self._gather(x, stage.current.names, stage.current.row):
                 stage.learn(stage.current.row, target, weight)
-                self._passed_alone()
+                self._passed_alone(())
                 return
         self._learn_observed(read_row(x), target, weight)
 
@@ -153,7 +154,7 @@ class StreamModel(KeptModel):
         told = told + self._wait([*self._pending, Pending(observed, target, weight)][-(LATELY - 1) :])
         if borrowed and not changed and not self._borrows():
             told += self._refitted()  # experts have their room back, as after a change they have already
-        self._settled = tracker.upcoming is None and tracker.quiet() > 0
+        self._settled = tracker.settled
         self._record_roomy(told)
         self._refit_at = self._stage.refit_at(self._rows_seen)
         self._passed(1)
@@ -163,9 +164,9 @@ class StreamModel(KeptModel):
         """Record what there is to tell, details only where there is room for many events."""
         self._record([one for one in told if self._events.roomy or one.kind not in events.DETAILS])
 
-    def _passed_alone(self) -> None:
-        """Count a row that had just the features of the current space, and no other is beside it."""
-        self._tracker.alone += 1  # type: ignore[union-attr]  # every row comes by here: no more than it takes
+    def _passed_alone(self, missing: Collection[Hashable]) -> None:
+        """Count a row that had the features of the current space but these, and no other is beside it."""
+        self._tracker.stay(missing)  # type: ignore[union-attr]  # every row comes by here: no more than it takes
         self._rows_seen += 1
         if self._rows_seen == self._refit_at:
             self._fit_anew()
@@ -319,9 +320,21 @@ class StreamModel(KeptModel):
                     yield Block(*rounds, self._stage.roles(), self._stage.index)
                 else:
                     weight = 1.0 if w is None else float(w[0])
-                    yield self._learn_observed(rest.row(0), float(targets[start]), weight)
+                    yield self._learn_row(rest.row(0), float(targets[start]), weight)
                 rest = Table(rest.names, rest.rows[max(1, taken) :])
                 start = stop
+
+    def _learn_row(self, observed: Observed, target: float, weight: float) -> Block:
+        """Predict and learn a row of a table."""
+        if self._settled:
+            stage = self._stage
+            assert stage is not None
+            output = None if stage.round is None else stage.round.predict(observed)
+            if output is not None:
+                said = _block_of(stage, output)
+                self._passed_alone(stage.round.learn(observed, target, weight))
+                return said
+        return self._learn_observed(observed, target, weight)
 
     def _block(self, table: Table) -> int:
         """Return how many of these rows, which all have the same features, can be learned in one call."""
@@ -362,5 +375,10 @@ class StreamModel(KeptModel):
 
 
 def _said(stage: Stage, observed: Observed) -> Block:
-    output = np.asarray(stage.predict_row(observed))[None]
-    return Block(output, np.array(stage.weights.weights)[None], stage.roles(), stage.index)
+    return _block_of(stage, stage.predict_row(observed))
+
+
+def _block_of(stage: Stage, output: Any) -> Block:
+    """Return what a stage has said of one row."""
+    weights = np.array(stage.weights.weights)
+    return Block(np.asarray(output)[None], weights[None], stage.roles(), stage.index)

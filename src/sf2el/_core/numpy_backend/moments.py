@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_row, check_rows, check_same_length
+from sf2el._core.numpy_backend.rows import check_known, check_row, check_rows, check_same_length
 from sf2el.halves import brief
 
 Floats = npt.NDArray[np.float64]
+
+FILL_RIDGE = 1e-2
+"""Share of the mean variance that observed features are trusted less by."""
 
 
 class Moments:
@@ -37,6 +40,22 @@ class Moments:
         """Take in every row in turn."""
         for x in check_rows(X, self._dim):
             self.observe(x)
+
+    def fill(self, row: Floats, view: Floats) -> None:
+        """Give each gap of a row, where it is NaN, its mean given what was observed, as if all were Gaussian.
+
+        ``view`` is the row as these rows are. Where too little is known nothing is filled.
+        """
+        gaps = np.isnan(check_known(row, self._dim, 1))
+        view, seen = check_row(view, self._dim), ~gaps
+        if self._count < 2.0 or not gaps.any() or gaps.all():
+            return
+        covariance = self.matrix()
+        share = FILL_RIDGE + 1.0 / self._count
+        ridge = share * float(np.trace(covariance)) / self._dim + 1e-12
+        among = covariance[np.ix_(seen, seen)] + ridge * np.eye(int(seen.sum()))
+        pull = np.linalg.solve(among, view[seen] - self._mean[seen])
+        view[gaps] = self._mean[gaps] + covariance[np.ix_(gaps, seen)] @ pull
 
     @property
     def count(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el._core.numpy_backend.moments import AffineMap
-from sf2el._core.numpy_backend.rows import gather
+from sf2el._core.numpy_backend.rows import gather_gaps
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,19 +39,22 @@ class Round:
 
     def predict(self, row: dict[Any, Any]) -> float | None:
         """Return the combined score, or None for a row that has other features."""
-        if not gather(row, self._names, self._row):
+        gaps = gather_gaps(row, self._names, self._row)
+        if gaps < 0:
             return None
-        view = self._look(False)
+        view = self._look(gaps, False)
         if self._past is not None:
             self._past.predict_into(self._recovered, self._scores[: self._split])
         self._bank.predict_into(view, self._scores[self._split :])
         return float(self._mixer.mix_row(self._scores))
 
-    def learn(self, row: dict[Any, Any], y: float, weight: float) -> bool:
-        """Learn a row; return False, and do nothing, for one that has other features."""
-        if not gather(row, self._names, self._row):
-            return False
-        view = self._look(True)
+    def learn(self, row: dict[Any, Any], y: float, weight: float) -> tuple[Any, ...] | None:
+        """Learn a row; return which features it does not have. None, with nothing done, if it has others."""
+        gaps = gather_gaps(row, self._names, self._row)
+        if gaps < 0:
+            return None
+        missing = tuple(self._names[i] for i in np.flatnonzero(np.isnan(self._row))) if gaps else ()
+        view = self._look(gaps, True)
         split = self._split
         if self._past is not None:
             self._past.learn_into(
@@ -59,16 +62,25 @@ class Round:
             )
         self._bank.learn_into(view, y, weight, False, self._scores[split:], self._risks[split:])
         self._mixer.follow_row(self._scores, self._risks, y, weight)
-        return True
+        return missing
 
-    def _look(self, keep: bool) -> Floats:
+    def _look(self, gaps: int, keep: bool) -> Floats:
         """Return the row as the experts see it, and set what the space before would have read."""
         view = self._row
         if self._scaler is not None:
             self._scaler.scale_into(self._row, self._view, keep)
             view = self._view
-        if keep and self._moments is not None:
+        elif gaps:
+            view = np.nan_to_num(self._row)
+        if gaps and self._moments is not None:
+            self._moments.fill(self._row, view)
+        if keep and self._moments is not None and 2 * gaps <= len(self._row):
             self._moments.observe(view)
+        if gaps and self._raw and self._map is not None:
+            if self._scaler is not None:
+                self._scaler.unscale_gaps(self._row, view)
+            else:
+                self._row[:] = view
         if self._map is not None:
             source = self._row if self._raw else view
             if isinstance(self._map, AffineMap):

@@ -87,11 +87,22 @@ def gather(row: dict[Any, Any], names: tuple[Any, ...], out: Floats) -> bool:
     False, with ``out`` in any state, unless the row has exactly these keys and a finite number below
     1e100 for each: the caller then finds out what is the matter.
     """
-    if len(row) != len(names):
-        return False
+    return gather_gaps(row, names, out) == 0
+
+
+def gather_gaps(row: dict[Any, Any], names: tuple[Any, ...], out: Floats) -> int:
+    """Fill ``out`` likewise, with NaN where there is no value, and return how many there are not.
+
+    -1 if the row has another key, no value at all, or one that is not a finite number below 1e100.
+    """
+    if not row.keys() <= set(names):
+        return -1
+    gaps = 0
     for i, name in enumerate(names):
         value = row.get(name)
-        if not isinstance(value, (float, int)) or not abs(value) <= LARGEST_FEATURE:
-            return False
+        value = float("nan") if value is None else value
+        if not isinstance(value, (float, int)) or abs(value) > LARGEST_FEATURE:
+            return -1
         out[i] = value
-    return True
+        gaps += value != value
+    return -1 if gaps == len(names) else gaps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sf2el._core.numpy_backend.rows import check_known, check_same_length
+from sf2el._core.numpy_backend.rows import LARGEST_FEATURE, check_known, check_row, check_same_length
 from sf2el.budget import scaler_bytes
 
 Floats = npt.NDArray[np.float64]
@@ -81,6 +81,14 @@ class Scaler:
         for x, scaled in zip(X, out, strict=True):
             self.scale_into(x, scaled, keep)
         return out
+
+    def unscale_gaps(self, row: Floats, scaled: Floats) -> None:
+        """Give each gap of a row, where it is NaN, what would have been read for its scaled value."""
+        gaps = np.isnan(check_known(row, self._dim, 1))
+        scaled, seen = check_row(scaled, self._dim), self._count > 0.0
+        sd = np.sqrt(np.divide(self._spread, self._count, out=np.zeros(self._dim), where=seen))
+        read = np.clip(self._mean + scaled / self._shrink * sd, -LARGEST_FEATURE, LARGEST_FEATURE)
+        row[gaps] = read[gaps]
 
     def state(self) -> Floats:
         """Return everything kept, as one array: means, sums of squared deviations, counts."""
