@@ -2,10 +2,11 @@
 
 The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
 on rows without the old features (against inverting the overlap's regression, and against plain ridge), what
-it makes of how the old ones are read (their units, and where they are 0),
-experts that see the new space white, new experts that are taught by the old ones, labels that are matched,
-and the factors that make experts as sure as they are right. The default in 64 KiB; streams of the study
-(seeds from 200 on), but more of them: a part's worth is small beside what the seeds differ by.
+it makes of how the old ones are read (their units, and where they are 0), a linear expert to which features
+count by how evenly they vary, experts that see the new space white, new experts that are taught by the old
+ones, labels that are matched, and the factors that make experts as sure as they are right. The default in
+64 KiB; streams of the study (seeds from 200 on), but more of them: a part's worth is small beside what the
+seeds differ by.
 
     SF2EL_DATA=FOLDER python benchmarks/ablation.py [--seeds 100] [--jobs 2] [--rates 0.3 0.05 0.02]
 """
@@ -82,6 +83,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
         recipe, "PosteriorSettings", lambda **known: PosteriorSettings(**(known | {"matched": False}))
     ),
     "teaching": lambda: patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights)),
+    "even features": lambda: patch.object(recipe.BankRecipe, "_may_count", staticmethod(lambda space: False)),
     "white experts": lambda: patch.object(recipe, "whiten", lambda self, stage: None),
     SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
 }

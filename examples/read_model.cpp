@@ -543,12 +543,14 @@ public:
     }
 };
 
-// Another expert, which sees rows turned: without the correlations that the features had shown.
+// Another expert, which sees rows turned: without the correlations that the features had shown, or each feature
+// by how evenly it had varied. A row of factors is a diagonal.
 class TurnedExpert final : public Expert {
 public:
     TurnedExpert(std::unique_ptr<Expert> inner, std::vector<float> matrix, std::uint32_t dim, double limit)
         : inner_(std::move(inner)), matrix_(std::move(matrix)), turned_(dim), limit_(limit) {
-        check_size(matrix_, size_t(dim) * dim);
+        diagonal_ = matrix_.size() == dim;
+        if (!diagonal_) check_size(matrix_, size_t(dim) * dim);
     }
 
     void predict(const double* x, double* scores) override { inner_->predict(turned(x), scores); }
@@ -559,11 +561,12 @@ public:
 
 private:
     const double* turned(const double* x) {
-        const float* entry = matrix_.data();  // by rows
-        for (double& out : turned_) {
+        const size_t n = turned_.size();
+        for (size_t j = 0; j < n; ++j) {
             double value = 0.0;
-            for (size_t i = 0; i < turned_.size(); ++i) value += double(*entry++) * x[i];
-            out = std::max(-limit_, std::min(limit_, value));
+            if (diagonal_) value = double(matrix_[j]) * x[j];
+            for (size_t i = 0; !diagonal_ && i < n; ++i) value += double(matrix_[j * n + i]) * x[i];  // by rows
+            turned_[j] = std::max(-limit_, std::min(limit_, value));
         }
         return turned_.data();
     }
@@ -572,6 +575,7 @@ private:
     std::vector<float> matrix_;
     std::vector<double> turned_;
     double limit_;
+    bool diagonal_ = false;
 };
 
 // In place of the linear expert where there was no room for its covariance.

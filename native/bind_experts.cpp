@@ -160,12 +160,13 @@ public:
     }
 };
 
-// An expert that sees rows turned: T x, each value held within +-limit.
+// An expert that sees rows turned: T x, each value held within +-limit. T is kept whole, or its diagonal alone.
 class TurnedCore final : public sf2el::AnyExpert {
 public:
-    TurnedCore(sf2el::AnyExpert& inner, double limit)
-        : inner_(inner), limit_(limit), matrix_(inner.dim() * inner.dim(), 0.0f) {
-        for (std::size_t i = 0; i < inner.dim(); ++i) matrix_[i * inner.dim() + i] = 1.0f;
+    TurnedCore(sf2el::AnyExpert& inner, double limit, bool diagonal)
+        : inner_(inner), limit_(limit), diagonal_(diagonal), matrix_(inner.dim() * (diagonal ? 1 : inner.dim())) {
+        const std::size_t step = diagonal ? 1 : inner.dim() + 1;
+        for (std::size_t i = 0; i < inner.dim(); ++i) matrix_[i * step] = 1.0f;
     }
 
     std::size_t dim() const override { return inner_.dim(); }
@@ -188,9 +189,9 @@ private:
         thread_local std::vector<double> turned;
         if (turned.size() < n) turned.resize(n);
         for (std::size_t j = 0; j < n; ++j) {
-            const float* row = matrix_.data() + j * n;
             double value = 0.0;
-            for (std::size_t i = 0; i < n; ++i) value += double(row[i]) * x[i];
+            if (diagonal_) value = double(matrix_[j]) * x[j];
+            for (std::size_t i = 0; !diagonal_ && i < n; ++i) value += double(matrix_[j * n + i]) * x[i];
             value = value < limit_ ? value : limit_;
             turned[j] = value > -limit_ ? value : -limit_;
         }
@@ -199,27 +200,30 @@ private:
 
     sf2el::AnyExpert& inner_;
     double limit_;
+    bool diagonal_;
     std::vector<float> matrix_;  // by rows
 };
 
 class Turned final : public ExpertOf<TurnedCore> {
 public:
-    Turned(const nb::object& inner, double limit)
-        : ExpertOf(std::make_unique<TurnedCore>(nb::cast<const Expert&>(inner).expert(), limit)), inner_(inner) {}
+    Turned(const nb::object& inner, double limit, bool diagonal)
+        : ExpertOf(std::make_unique<TurnedCore>(nb::cast<const Expert&>(inner).expert(), limit, diagonal)),
+          inner_(inner), rows_(diagonal ? 1 : dim()) {}
 
     Out<double> matrix() {
-        return own(std::vector<double>(core_->matrix().begin(), core_->matrix().end()), {dim(), dim()});
+        return own(std::vector<double>(core_->matrix().begin(), core_->matrix().end()), {rows_, dim()});
     }
 
     void set_matrix(const Matrix& in) {
-        if (in.shape(0) != dim() || in.shape(1) != dim())
+        if (in.shape(0) != rows_ || in.shape(1) != dim())
             throw nb::value_error("This matrix does not fit this expert: its sizes differ.");
-        check_finite(in.data(), dim() * dim());
-        std::copy(in.data(), in.data() + dim() * dim(), core_->matrix().begin());
+        check_finite(in.data(), rows_ * dim());
+        std::copy(in.data(), in.data() + rows_ * dim(), core_->matrix().begin());
     }
 
 private:
     nb::object inner_;
+    std::size_t rows_;
 };
 
 Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t outputs, const std::string& task,
@@ -286,7 +290,7 @@ void bind_experts(nb::module_& m) {
     m.def("logistic", &build_logistic, "dim"_a, "outputs"_a, "task"_a, "step"_a, "power"_a, "scale"_a, "variant"_a);
 
     nb::class_<Turned, Expert>(m, "Turned")
-        .def(nb::init<const nb::object&, double>(), "inner"_a, "limit"_a)
+        .def(nb::init<const nb::object&, double, bool>(), "inner"_a, "limit"_a, "diagonal"_a = false)
         .def("predict", &Turned::predict, "x"_a)
         .def("run", &Turned::run, "X"_a, "y"_a, "weights"_a = nb::none())
         .def("set_matrix", &Turned::set_matrix, "matrix"_a)

@@ -10,7 +10,8 @@ bool is_single(const std::string& precision) {
 
 class Moments final : public RowMoments {
 public:
-    Moments(std::size_t dim, const std::string& precision) : dim_(dim), single_(is_single(precision)) {
+    Moments(std::size_t dim, const std::string& precision, bool fourths)
+        : dim_(dim), single_(is_single(precision)), keeps_fourths_(fourths) {
         block_.resize(nbytes() / sizeof(double));
     }
 
@@ -57,7 +58,13 @@ public:
         return own(std::move(dense), {dim_, dim_});
     }
 
-    // Count, means, sums: all as doubles, whatever they are kept in.
+    Out<double> fourths() {
+        std::vector<double> out;
+        if (keeps_fourths_) with([&](auto moments) { out.assign(moments.fourths(), moments.fourths() + dim_); });
+        return copy_out(out.data(), out.size());
+    }
+
+    // Count, means, sums, fourth powers: all as doubles, whatever they are kept in.
     Out<double> state() {
         std::vector<double> out(block_.begin(), block_.begin() + 1 + dim_);
         with([&](auto moments) { out.insert(out.end(), moments.sums(), moments.sums() + sums()); });
@@ -71,20 +78,22 @@ public:
     }
 
     std::size_t nbytes() const {
-        return single_ ? sf2el::Moments<float>::bytes(dim_) : sf2el::Moments<double>::bytes(dim_);
+        return single_ ? sf2el::Moments<float>::bytes(dim_, keeps_fourths_)
+                       : sf2el::Moments<double>::bytes(dim_, keeps_fourths_);
     }
 
 private:
-    std::size_t sums() const { return sf2el::packed_size(dim_); }
+    // How many Reals are kept in a row: sums, and fourth powers behind them.
+    std::size_t sums() const { return sf2el::packed_size(dim_) + (keeps_fourths_ ? dim_ : 0); }
 
     template <class F>
     void with(F f) {
-        if (single_) f(sf2el::Moments<float>(dim_, block_.data(), sf2el::Moments<float>::Adopt{}));
-        else f(sf2el::Moments<double>(dim_, block_.data(), sf2el::Moments<double>::Adopt{}));
+        if (single_) f(sf2el::Moments<float>(dim_, block_.data(), keeps_fourths_, sf2el::Moments<float>::Adopt{}));
+        else f(sf2el::Moments<double>(dim_, block_.data(), keeps_fourths_, sf2el::Moments<double>::Adopt{}));
     }
 
     std::size_t dim_;
-    bool single_;
+    bool single_, keeps_fourths_;
     std::vector<double> block_;
 };
 
@@ -216,10 +225,11 @@ private:
 
 void bind_moments(nb::module_& m) {
     nb::class_<Moments, Part>(m, "Moments")
-        .def(nb::init<std::size_t, const std::string&>(), "dim"_a, "precision"_a = "float64")
+        .def(nb::init<std::size_t, const std::string&, bool>(), "dim"_a, "precision"_a = "float64", "fourths"_a = false)
         .def("observe", &Moments::observe, "x"_a)
         .def("observe_many", &Moments::observe_many, "X"_a)
         .def("fill", &Moments::fill, "row"_a, "view"_a)
+        .def_prop_ro("fourths", &Moments::fourths, nb::rv_policy::automatic)
         .def("matrix", &Moments::matrix)
         .def("state", &Moments::state)
         .def("set_state", &Moments::set_state, "state"_a)

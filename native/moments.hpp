@@ -15,16 +15,21 @@ inline namespace SF2EL_VARIANT {
 template <class Real>
 class Moments {
 public:
-    static size_t bytes(size_t dim) {
-        return (1 + dim) * sizeof(double) + (packed_size(dim) * sizeof(Real) + 7) / 8 * 8;
+    // With `fourths` the mean fourth power of each feature is kept too.
+    static size_t bytes(size_t dim, bool fourths = false) {
+        const size_t reals = packed_size(dim) + (fourths ? dim : 0);
+        return (1 + dim) * sizeof(double) + (reals * sizeof(Real) + 7) / 8 * 8;
     }
 
-    // `block`: bytes(dim) bytes, aligned to 8.
-    Moments(size_t dim, void* block) : Moments(dim, block, Adopt{}) { std::memset(block, 0, bytes(dim)); }
+    // `block`: bytes(dim, fourths) bytes, aligned to 8.
+    Moments(size_t dim, void* block, bool fourths = false) : Moments(dim, block, fourths, Adopt{}) {
+        std::memset(block, 0, bytes(dim, fourths));
+    }
 
     struct Adopt {};
-    Moments(size_t dim, void* block, Adopt)
-        : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1), sums_(reinterpret_cast<Real*>(mean_ + dim)) {}
+    Moments(size_t dim, void* block, bool fourths, Adopt)
+        : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1), sums_(reinterpret_cast<Real*>(mean_ + dim)),
+          fourths_(fourths ? sums_ + packed_size(dim) : nullptr) {}
 
     // `scratch`: dim doubles.
     void observe(const double* x, double* scratch) {
@@ -37,6 +42,10 @@ public:
             Real* row = sums_ + packed_row(i);
             const double ahead = scratch[i] * share;
             for (size_t j = 0; j <= i; ++j) row[j] += static_cast<Real>(ahead * scratch[j]);
+        }
+        for (size_t i = 0; fourths_ && i < dim_; ++i) {
+            const double square = x[i] * x[i], mean = double(fourths_[i]);
+            fourths_[i] = static_cast<Real>(mean + (square * square - mean) / n);
         }
         *count_ = n;
     }
@@ -75,6 +84,7 @@ public:
     double& count() { return *count_; }
     double* mean() { return mean_; }
     Real* sums() { return sums_; }
+    const Real* fourths() const { return fourths_; }
 
     double covariance(size_t i, size_t j) const {
         return *count_ > 0.0 ? double(sums_[packed_at(i, j)]) / *count_ : 0.0;
@@ -86,7 +96,8 @@ private:
     size_t dim_;
     double* count_;
     double* mean_;
-    Real* sums_;  // packed, of products of deviations
+    Real* sums_;     // packed, of products of deviations
+    Real* fourths_;  // mean fourth powers, right behind; none where they are not kept
 };
 
 // x = M (z - center) + offset, each value held within +-limit (0: no limit). A

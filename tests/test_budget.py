@@ -380,9 +380,10 @@ def kept_by_seat(seat: Any) -> int:
     numbers = 4 * mean + 2 * rest if halves else REAL[seat.precision] * (mean + rest)
     assert state["rows"].shape[0] <= most
     turn = 0
-    if seat.name.startswith("white "):
+    if seat.name.startswith(("white ", "even ")):
         turn = eights(np.asarray(seat.core.matrix).astype(np.float32).nbytes)
-        assert np.asarray(seat.core.matrix).shape == (seat.dim, seat.dim)
+        rows = 1 if seat.name.startswith("even ") else seat.dim
+        assert np.asarray(seat.core.matrix).shape == (rows, seat.dim)
     else:
         assert seat.core is posterior
     return 56 + turn + eights(numbers)

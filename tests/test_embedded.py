@@ -205,6 +205,7 @@ def test_the_reader_is_tried_on_every_kind_of_expert():
     assert kinds_of_experts == {"rbf", "linear", "paper", "logistic"}
     assert {"recovered paper", "current paper"} < names
     assert any(name.startswith("current white") for name in names)
+    assert any(name.startswith("recovered even") for name in names)
 
 
 @pytest.mark.skipif(not native_available(), reason="the compiled core was not built")

@@ -33,7 +33,8 @@ NEW_CLASS_MARGIN = -2.0
 class PosteriorSeat:
     """A Gaussian posterior over a linear part and some radial functions (``sf2el.posterior``).
 
-    With a ``limit`` above 0 it sees rows turned, within that limit; ``turn`` says how.
+    With a ``limit`` above 0 it sees rows turned, within that limit; ``turn`` says how, where ``diagonal`` by
+    a factor for each feature.
     """
 
     name: str
@@ -42,6 +43,7 @@ class PosteriorSeat:
     precision: str
     backend: str | None
     limit: float = 0.0
+    diagonal: bool = False
     posterior: Any = None
     core: Any = None
 
@@ -58,12 +60,12 @@ class PosteriorSeat:
         before = self.core
         self.posterior = self.core = posterior
         if self.limit > 0.0:
-            self.core = _core.backend(self.backend).Turned(posterior, self.limit)
+            self.core = _core.backend(self.backend).Turned(posterior, self.limit, self.diagonal)
             if before is not None and before.dim == self.dim:
                 self.turn(before.matrix)
 
     def turn(self, matrix: Floats) -> None:
-        """Turn rows by this matrix from now on."""
+        """Turn rows by this matrix from now on; a diagonal one is a row of factors."""
         self.core.set_matrix(np.ascontiguousarray(matrix))
 
     @property
@@ -83,7 +85,8 @@ class PosteriorSeat:
     def bytes_of(self, size: int, form: Form) -> int:
         """Return the bytes it would keep in this form with so many radial functions."""
         size = size if self.kernel else 0
-        turn = (4 * self.dim**2 + 7) // 8 * 8 if self.limit > 0.0 else 0
+        factors = self.dim * (1 if self.diagonal else self.dim) if self.limit > 0.0 else 0
+        turn = (4 * factors + 7) // 8 * 8
         kept = form is not Form.LEAST
         s = self.settings
         return turn + posterior_bytes(
@@ -123,7 +126,7 @@ class PosteriorSeat:
             state["coefficients"] = np.insert(state["coefficients"], [old] * more, 0.0, axis=1)
             covariance = np.insert(state["covariance"], [old] * more, 0.0, axis=1)
             state["covariance"] = np.insert(covariance, [old] * more, 0.0, axis=0)
-        turn = np.eye(dim)
+        turn = np.ones((1, dim)) if self.diagonal else np.eye(dim)
         if self.limit > 0.0:
             turn[:old, :old] = self.core.matrix
         self.dim = dim

@@ -270,6 +270,7 @@ def _space_in(key: str, content: dict[str, Any], reader: Reader, recipe: Recipe,
     if space.scaler is not None:
         space.scaler.set_state(reader.scaler(f"{key}.scaler", space))
     if space.moments is not None:
+        space.keep_fourths(f"{key}.moments.fourths" in reader.tensors)
         space.moments.set_state(reader.moments(f"{key}.moments", dim, space.precision))
     seats = [
         reader.seat(f"{key}.{i}", seat, recipe, space, outputs) for i, seat in enumerate(content["seats"])

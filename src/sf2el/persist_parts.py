@@ -49,8 +49,11 @@ class Writer:
     def moments(self, key: str, moments: Any, dim: int, precision: str) -> None:
         """Write a running mean and covariance."""
         state = np.asarray(moments.state())
-        self.tensors[key] = state[: 1 + dim].copy()
-        self.tensors[f"{key}.sums"] = state[1 + dim :].astype(precision)
+        head, sums, fourths = np.split(state, [1 + dim, 1 + dim + dim * (dim + 1) // 2])
+        self.tensors[key] = head.copy()
+        self.tensors[f"{key}.sums"] = sums.astype(precision)
+        if len(fourths):
+            self.tensors[f"{key}.fourths"] = fourths.astype(precision)
 
     def map(self, key: str, psi: Any) -> Content:
         """Write a map."""
@@ -178,7 +181,16 @@ class Reader:
             or np.any(np.abs(head[1:]) > 2.0 * LARGEST_READ)
         ):
             raise ValueError("statistics are of no rows")
-        return np.concatenate([head, sums])
+        return np.concatenate([head, sums, self._fourths(f"{key}.fourths", dim, precision)])
+
+    def _fourths(self, key: str, dim: int, precision: str) -> npt.NDArray[Any]:
+        """Return mean fourth powers, if there are any."""
+        if key not in self.tensors:
+            return np.empty(0)
+        fourths = self.array(key, (dim,), precision)
+        if np.any(fourths < 0.0):
+            raise ValueError("statistics are of no rows")
+        return fourths
 
     def sketch(self, key: str, dim: int) -> Floats:
         """Return the state of a sketch of rows."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.bank import LINEAR, SPARE, WHITE, BankRecipe, entry_of
+from sf2el.bank import EVEN, LINEAR, SPARE, WHITE, BankRecipe, entry_of
 from sf2el.experts import LogisticSeat, PaperSeat, PosteriorSeat
 from sf2el.halves import from_whole_rows, halved, whole_rows
 from sf2el.learner_seat import LearnerSeat
@@ -143,11 +143,13 @@ def _posterior_in(
         raise ValueError("an expert has more rows than it can")
     limit = LARGEST_SCALED / space.divisor if f"{key}.turn" in reader.tensors else 0.0
     name = text(content["name"])
-    if (limit > 0.0) != name.startswith(WHITE):
+    even = name.startswith(EVEN)
+    if (limit > 0.0) != name.startswith((WHITE, EVEN)) or (even and settings.size > 0):
         raise ValueError("an expert's view is none")
-    seat = PosteriorSeat(name, settings, dim, content["precision"], recipe.backend, limit)
+    seat = PosteriorSeat(name, settings, dim, content["precision"], recipe.backend, limit, even)
     if limit > 0.0:
-        seat.turn(reader.array(f"{key}.turn", (dim, dim), np.float32).astype(np.float64))
+        rows = 1 if even else dim
+        seat.turn(reader.array(f"{key}.turn", (rows, dim), np.float32).astype(np.float64))
     state: dict[str, Any] = dict(
         zip(POSTERIOR_COUNTERS, map(whole, content["counters"]), strict=True),
         residuals=positive(content["residuals"]),

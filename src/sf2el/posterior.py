@@ -207,10 +207,10 @@ def fixed_share_bytes(experts: int, *, sure: bool = True) -> int:
     return 8 * ((4 if sure else 2) * experts + 1)
 
 
-def moments_bytes(dim: int, precision: str = "float64") -> int:
-    """Return the bytes of a running mean and covariance."""
+def moments_bytes(dim: int, precision: str = "float64", *, fourths: bool = False) -> int:
+    """Return the bytes of a running mean and covariance, and of each feature's mean fourth power."""
     real = 8 if precision == "float64" else 4
-    return 8 * (1 + dim) + (real * _triangle(dim) + 7) // 8 * 8
+    return 8 * (1 + dim) + (real * (_triangle(dim) + fourths * dim) + 7) // 8 * 8
 
 
 def affine_bytes(new_dim: int, old_dim: int, precision: str = "float64", rank: int = 0) -> int:

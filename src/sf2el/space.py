@@ -15,6 +15,9 @@ from sf2el.rows import Names
 
 Floats = npt.NDArray[np.float64]
 
+GAUSSIAN = 3.0
+"""Mean fourth power of a Gaussian feature of variance 1."""
+
 LEAST_NOISE = 1e-3
 """Share of a feature's variance that other features leave at least."""
 
@@ -170,9 +173,13 @@ class Space:
                 told = known.slopes.T @ beside
                 noise = np.maximum(count / self.born - np.diagonal(told), LEAST_NOISE * count / self.born)
                 grown[before:, :before], grown[before:, before:] = beside.T, told + np.diag(noise)
-            self.moments = self._core.Moments(self.dim, self.precision)
+            fourths = np.asarray(self.moments.fourths)
+            self.moments = self._core.Moments(self.dim, self.precision, len(fourths) > 0)
             mean = np.concatenate([mean, np.zeros(len(names))])
-            self.moments.set_state(np.concatenate([[count], mean, grown[np.tril_indices(self.dim)]]))
+            if len(fourths):
+                fourths = np.concatenate([fourths, np.full(len(names), GAUSSIAN / self.born**2)])
+            lower = grown[np.tril_indices(self.dim)]
+            self.moments.set_state(np.concatenate([[count], mean, lower, fourths]))
         for seat in self.seats:
             seat.widened(self.dim)
         self.seat(self.seats)
@@ -182,8 +189,17 @@ class Space:
         """Return count, mean and the lower triangle of the summed co-deviations."""
         state = np.asarray(self.moments.state())
         lower = np.zeros((dim, dim))
-        lower[np.tril_indices(dim)] = state[1 + dim :]
+        lower[np.tril_indices(dim)] = state[1 + dim : 1 + dim + dim * (dim + 1) // 2]
         return float(state[0]), state[1 : 1 + dim], lower
+
+    def keep_fourths(self, keep: bool) -> None:
+        """Keep the features' mean fourth powers from the first row on, or no longer."""
+        state, kept = np.asarray(self.moments.state()), len(self.moments.fourths) > 0
+        if keep == kept:
+            return
+        state = np.concatenate([state, np.zeros(self.dim)]) if keep else state[: -self.dim]
+        self.moments = self._core.Moments(self.dim, self.precision, keep)
+        self.moments.set_state(state)
 
     def clone(self) -> Space:
         """Return a space that goes its own way from here."""
@@ -201,6 +217,7 @@ class Space:
         if self.scaler is not None:
             twin.scaler.set_state(self.scaler.state())
         if self.moments is not None:
+            twin.keep_fourths(len(self.moments.fourths) > 0)
             twin.moments.set_state(self.moments.state())
         twin.seat([seat.clone() for seat in self.seats])
         return twin

@@ -33,6 +33,7 @@ MODELS: dict[str, tuple[Any, int, int, str, int]] = {
     "bank-sure-classes": (SF2EL(budget="8KiB", backend="native"), 45, 3, "a", 3),
     "bank-factors": (SF2EL(budget="6KiB", backend="native"), 90, 2, "b", 36),
     "bank-slopeless": (SF2EL(budget="5KiB", backend="native"), 90, 2, "b", 16),
+    "bank-even": (SF2EL(budget="6KiB", backend="native"), 90, 2, "b", 3),
 }
 """Name of a sample: the model, rows it learns, labels there are, the space it is asked in, its features."""
 

@@ -6,7 +6,7 @@ from the weights of that list; how large they are is the budget's.
 
 from __future__ import annotations
 
-from sf2el.bank.entries import BANK, LINEAR, SPARE, WHITE, Entry, entry_of
+from sf2el.bank.entries import BANK, EVEN, LINEAR, SPARE, WHITE, Entry, entry_of
 from sf2el.bank.recipe import BankRecipe
 
-__all__ = ["BANK", "LINEAR", "SPARE", "WHITE", "BankRecipe", "Entry", "entry_of"]
+__all__ = ["BANK", "EVEN", "LINEAR", "SPARE", "WHITE", "BankRecipe", "Entry", "entry_of"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sf2el import events
 from sf2el.bank.entries import SPARE, Entry, entry_of
-from sf2el.bank.giving_way import give_way, has_paper, has_spare, kernels_of
+from sf2el.bank.giving_way import give_way, has_even, has_paper, has_spare, kernels_of
 from sf2el.bank.weights import BankWeights, Floats, weights_bytes
 from sf2el.budget import MODEL_BYTES, NoRoomError
 from sf2el.events import Happened
@@ -43,8 +43,8 @@ SOME_BASIS = 24
 """The same for the experts of a younger space, and for several widths."""
 
 LITTLE_BASIS = 18
-"""Below so many radial functions each, two widths are better than three, and experts of a space that has just
-opened can wait until it goes on alone."""
+"""Below so many radial functions each, two widths are better than three, one linear expert better than two,
+and experts of a space that has just opened can wait until it goes on alone."""
 
 LEAST_BASIS = 6
 """Fewer radial functions are not worth their bytes."""
@@ -71,9 +71,7 @@ class BankBudget(Recipe):
     precision: str
 
     @abstractmethod
-    def new_seat(
-        self, entry: Entry, space: Space, outputs: int, *, index: int = 0, white: bool = False
-    ) -> Any:
+    def new_seat(self, entry: Entry, space: Space, outputs: int, *, index: int = 0, view: str = "") -> Any:
         """Return an expert of the bank for a space."""
 
     @abstractmethod
@@ -171,6 +169,8 @@ class BankBudget(Recipe):
         if first is None or first < held.main:
             first = self._shared(stage, available, main, fresh, held, form)
         if first is None or (first < FEW_BASIS and has_spare(stage)):
+            return None
+        if first < LITTLE_BASIS and has_even(stage):
             return None
         if first < LITTLE_BASIS and fresh and apart is stage.upcoming:
             return None

@@ -28,7 +28,7 @@ class Entry:
     paper: bool = False
 
 
-LINEAR = Entry("linear", 0.5, 0.5)
+LINEAR = Entry("linear", 0.4, 0.4)
 BANK = (
     Entry("middle rbf", 0.1, 0.5, gamma=1.5, scale=12.0, centred=0.9),
     Entry("narrow rbf", 0.2, 0.5, gamma=7.0, scale=80.0, ties=True),
@@ -69,7 +69,7 @@ MOST_TIES = 2000
 FEW_LABELS = 3.0
 """Labels of each class as if seen beforehand, where a new space's constant starts from how often each was."""
 
-SPARE = Entry("logistic", 0.5, 0.5)
+SPARE = Entry("logistic", 0.4, 0.4)
 """In place of the linear expert where its covariance has no room: a number a feature, and no certainty."""
 
 WIDEST = min((entry for entry in BANK if entry.gamma), key=lambda entry: entry.gamma)
@@ -81,6 +81,10 @@ WHITE = "white "
 """Before the name of an expert that sees a new space's features without their correlations."""
 
 
+EVEN = "even "
+"""Before the name of an expert to which a feature counts by how evenly it varies."""
+
+
 def entry_of(seat: Any) -> Entry:
     """Return the entry of an expert in the bank."""
-    return ENTRIES[seat.name.removeprefix(WHITE)]
+    return ENTRIES[seat.name.removeprefix(WHITE).removeprefix(EVEN)]

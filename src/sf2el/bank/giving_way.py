@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sf2el import events
 from sf2el.bank.entries import LINEAR, SPARE, WHITE, entry_of
+from sf2el.bank.even import even_of
 from sf2el.bank.weights import normalised, weights_bytes
 from sf2el.events import Happened
 from sf2el.experts import LogisticSeat, PosteriorSeat
@@ -46,6 +47,11 @@ def has_spare(stage: Stage) -> bool:
 def has_paper(stage: Stage) -> bool:
     """Whether the published learner is among the experts."""
     return any(_paper(space) for space in stage.spaces())
+
+
+def has_even(stage: Stage) -> bool:
+    """Whether there is a linear expert to which features count by how evenly they vary."""
+    return any(even_of(space) for space in stage.spaces())
 
 
 def kernels_of(space: Space) -> list[Any]:
@@ -119,6 +125,14 @@ def _statistics_of_many_rows(recipe: BankBudget, stage: Stage, room: int) -> Tol
         return None
     psi.sketch()
     return [Happened(events.SKETCHED, psi.new_dim, ROOM)]
+
+
+def _even_linear(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
+    """It is worth most before there are many labels; widths are worth more."""
+    for space in stage.spaces():
+        if even_of(space):
+            return _drop(recipe, stage, space, even_of(space))
+    return None
 
 
 def _weaker_width(recipe: BankBudget, stage: Stage, room: int) -> Told | None:
@@ -301,6 +315,7 @@ WAYS = (
     _extra_experts,
     _statistics_but_a_sketch,
     _hopeless_map,
+    _even_linear,
     _weaker_width,
     _past_before_a_third,
     _opened_experts,

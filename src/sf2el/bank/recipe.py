@@ -13,6 +13,7 @@ from sf2el.bank.bytes import BankBudget
 from sf2el.bank.entries import (
     BANK,
     CONSTANT,
+    EVEN,
     LEAST_CONSTANT,
     LINEAR,
     LINEAR_SCALE,
@@ -22,11 +23,11 @@ from sf2el.bank.entries import (
     PAPER,
     SPARE,
     TIE_NOISE,
-    WHITE,
     WIDEST,
     Entry,
     entry_of,
 )
+from sf2el.bank.even import beside_linear, even_of, weigh
 from sf2el.bank.giving_way import kernels_of, linear_of
 from sf2el.bank.settling import may_settle, settle
 from sf2el.bank.teaching import taught
@@ -65,6 +66,9 @@ LIGHT_STEP = 0.1
 STEADY = 2.0
 """Step of the expert without a covariance, and the most that it may be times the features: with |x|^2 near
 their number a step of 8 / |x|^2 would overshoot the steepest slope of the logistic loss."""
+
+WIDEST_EVEN = 32
+"""Features up to which a second linear expert is worth its covariance."""
 
 UNDECIDED = 0.1
 """Share of the best width's weight from which a second one goes on with it when features change."""
@@ -153,8 +157,16 @@ class BankRecipe(BankBudget):
         if before is not None and self.task == "classes":
             for seat in seats:
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))
+        if before is None and self.task == "classes" and LINEAR in entries and self._may_count(space):
+            even = self.new_seat(LINEAR, space, stage.outputs, index=index, view=EVEN)
+            seats = beside_linear(space, seats, even)
         space.task = self.risk_task(stage.outputs)
         space.seat(seats)
+
+    @staticmethod
+    def _may_count(space: Space) -> bool:
+        """Whether a space has room for a linear expert more, and knows its features together."""
+        return space.moments is not None and space.dim <= WIDEST_EVEN
 
     def _leading(self, stage: Stage, space: Space) -> list[Entry]:
         """Return the kinds of a space's experts, of radial ones only that which is followed most."""
@@ -162,9 +174,9 @@ class BankRecipe(BankBudget):
         return [entry_of(seat) for seat in space.seats if seat not in behind]
 
     def new_seat(
-        self, entry: Entry, space: Space, outputs: int, *, index: int = 0, white: bool = False
+        self, entry: Entry, space: Space, outputs: int, *, index: int = 0, view: str = ""
     ) -> PosteriorSeat | LogisticSeat | PaperSeat:
-        """Return an expert of the bank for a space."""
+        """Return an expert of the bank for a space, which it sees as it is, or ``WHITE`` or ``EVEN``."""
         task = _task(self.task, outputs)
         if entry.paper:
             shape = Shape(PAPER, self.precision, LEAST_BUFFER)  # type: ignore[arg-type]
@@ -189,9 +201,10 @@ class BankRecipe(BankBudget):
             slopes=not entry.gamma or space.dim < MANY_FEATURES,
             matched=bool(entry.gamma) and self.task == "classes",
         )
-        name = WHITE + entry.name if white else entry.name
-        limit = LARGEST_SCALED / space.divisor if white else 0.0
-        return PosteriorSeat(name, settings, space.dim, self.precision, self.backend, limit)
+        limit = LARGEST_SCALED / space.divisor if view else 0.0
+        return PosteriorSeat(
+            view + entry.name, settings, space.dim, self.precision, self.backend, limit, view == EVEN
+        )
 
     def grow(self, stage: Stage, outputs: int) -> None:
         """There is a class more."""
@@ -223,20 +236,23 @@ class BankRecipe(BankBudget):
         return BankWeights(np.asarray(prior), self.task, stage.outputs, self.backend)
 
     def opened(self, stage: Stage) -> Told:
-        """Of the radial experts the best goes on, and a second one if labels have not decided.
+        """Of radial experts the best goes on, and of each kind a second one if labels have not decided.
 
         What recovered features tell is another matter: there the second may be the better. The new space
         begins with the like of the best.
         """
         told: Told = []
         kernels = self.kernels_by_weight(stage, stage.current)
+        weight = self.weights_of(stage, stage.current)
+        gone: list[Any] = []
         if len(kernels) > 1:
-            weight = self.weights_of(stage, stage.current)
             least = UNDECIDED * weight[kernels[0].name]
             gone = [seat for seat in kernels[1:] if seat is not kernels[1] or weight[seat.name] < least]
-            if gone:
-                self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
-                told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
+        least = UNDECIDED * weight[linear_of(stage.current).name]
+        gone += [seat for seat in even_of(stage.current) if weight[seat.name] < least]
+        if gone:
+            self.keep(stage, stage.current, [seat for seat in stage.current.seats if seat not in gone])
+            told.append(Happened(events.EXPERTS, len(stage.current.seats), 0))
         if stage.upcoming is not None and not stage.upcoming.seats:
             self.furnish(stage, stage.upcoming, stage.index + 1)
         return told
@@ -309,15 +325,24 @@ class BankRecipe(BankBudget):
         return seats
 
     def keep(self, stage: Stage, space: Space, seats: list[Any]) -> None:
-        """Leave only these experts in a space; the others' weight goes to them."""
+        """Leave only these experts in a space; the others' weight goes to one of their kind, or to all."""
         players = (
             stage.past.seats if stage.past is not None and stage.recovers else []
         ) + stage.current.seats
         plays = space is stage.current or (space is stage.past and stage.recovers)
         gone = [seat for seat in space.seats if seat not in seats]
         if plays:
-            stage.weights = stage.weights.only([i for i, seat in enumerate(players) if seat not in gone])
+            left = [i for i, seat in enumerate(players) if seat not in gone]
+            kinds = {entry_of(players[i]).name: i for i in reversed(left) if players[i] in seats}
+            heirs = {
+                i: kinds[entry_of(seat).name]
+                for i, seat in enumerate(players)
+                if seat in gone and entry_of(seat).name in kinds
+            }
+            stage.weights = stage.weights.only(left, heirs)
         space.seat(seats)
+        if space.moments is not None and not even_of(space):
+            space.keep_fourths(False)
         stage.arrange()
 
     def swapped(self, stage: Stage) -> None:
@@ -327,24 +352,30 @@ class BankRecipe(BankBudget):
         if stage.past is None or not stage.recovers:
             stage.weights = self.new_weights(stage)
             return
+        weights = normalised(before[-len(stage.past.seats) :])
         worth: dict[str, float] = {}
-        for seat, weight in zip(stage.past.seats, normalised(before[-len(stage.past.seats) :]), strict=True):
+        for seat, weight in zip(stage.past.seats, weights, strict=True):
             worth[entry_of(seat).name] = worth.get(entry_of(seat).name, 0.0) + float(weight)
+        kinds = [worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in stage.current.seats]
         parts, trust = [], recovered_share(stage.psi.rows, stage.doubt)
-        for space, share in ((stage.past, trust), (stage.current, 1.0 - trust)):
+        for space, share, own in (
+            (stage.past, trust, normalised(weights + 1e-12)),
+            (stage.current, 1.0 - trust, shared(kinds, stage.current.seats)),
+        ):
             base = shared([entry_of(seat).base for seat in space.seats], space.seats)
-            own = shared([worth.get(entry_of(seat).name, 0.0) + 1e-12 for seat in space.seats], space.seats)
             parts.append(share * (WORTH * own + (1.0 - WORTH) * base))
         stage.weights = self.weights_from(stage, np.concatenate(parts))
 
     def refitted(self, stage: Stage) -> Told:
         """Go by what the space has shown by now: how experts see it white, and what labels speak against."""
         turn(stage, self.backend)
+        weigh(stage)
         return settle(self, stage)
 
     def watches(self, stage: Stage) -> bool:
         """Whether something rests on what the space has shown: an expert's view, or who stays."""
-        return may_settle(stage) or (stage.current.moments is not None and bool(white_of(stage.current)))
+        turned = white_of(stage.current) + even_of(stage.current)
+        return may_settle(stage) or (stage.current.moments is not None and bool(turned))
 
     def reverted(self, stage: Stage) -> None:
         """The old experts are alone again, with the weights they had among themselves if they did play."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log
 from typing import Any
 
@@ -111,9 +112,14 @@ class BankWeights:
         """Return the average loss of each expert over the labels so far."""
         return np.asarray(self.core.average)
 
-    def only(self, left: list[int]) -> BankWeights:
-        """Return the mixture of the experts at these places, with the losses that they have had."""
+    def only(self, left: list[int], heirs: Mapping[int, int] | None = None) -> BankWeights:
+        """Return the mixture of the experts at these places, with the losses that they have had.
+
+        The weight of those that leave goes to their heirs, or is shared by all.
+        """
         weights, losses, *sureness = self._by_expert()
+        for i, heir in (heirs or {}).items():
+            weights[heir] += weights[i]
         return self._with([normalised(weights[left]), losses[left], *(part[left] for part in sureness)])
 
     def joined_by(self, newcomers: list[float]) -> BankWeights:
@@ -127,7 +133,7 @@ class BankWeights:
     def _by_expert(self) -> list[Floats]:
         """Return what is kept of each expert: weights, losses, and the two parts of its sureness."""
         n, state = len(self.weights), np.asarray(self.core.state())
-        return [state[:n], state[n : 2 * n], *(state[2 * n + 1 :].reshape(-1, n))]
+        return [state[:n].copy(), state[n : 2 * n], *(state[2 * n + 1 :].reshape(-1, n))]
 
     def _with(self, kept: list[Floats]) -> BankWeights:
         """Return a mixture that keeps this of each expert, and has had the same rounds."""

@@ -35,7 +35,7 @@ def whiten(recipe: BankRecipe, stage: Stage) -> None:
     for seat in space.seats:
         seats.append(seat)
         if seat is widest:
-            white = recipe.new_seat(entry_of(seat), space, stage.outputs, white=True)
+            white = recipe.new_seat(entry_of(seat), space, stage.outputs, view=WHITE)
             if recipe.task == "classes":
                 white.start_from(class_log_odds(stage.counts, stage.outputs))
             seats.append(white)

@@ -17,23 +17,31 @@ FILL_RIDGE = 1e-2
 
 
 class Moments:
-    """Welford's recurrence for a whole matrix: a large offset does not drown the spread."""
+    """Welford's recurrence for a whole matrix: a large offset does not drown the spread.
 
-    def __init__(self, dim: int, precision: str = "float64") -> None:
+    With ``fourths`` the mean fourth power of each feature is kept too.
+    """
+
+    def __init__(self, dim: int, precision: str = "float64", fourths: bool = False) -> None:
         self._dim = dim
         self._lower = np.tril_indices(dim)
         self._count = 0.0
         self._mean = np.zeros(dim)
         self._packed = np.zeros(dim * (dim + 1) // 2, dtype=np.dtype(precision))
+        self._fourths = np.zeros(dim if fourths else 0, dtype=np.dtype(precision))
 
     def observe(self, x: Floats) -> None:
         """Take in one row."""
-        delta = check_row(x, self._dim) - self._mean
+        x = check_row(x, self._dim)
+        delta = x - self._mean
         n = self._count + 1.0
         self._mean = self._mean + delta / n
         rows, columns = self._lower
         more = (delta * ((n - 1.0) / n))[rows] * delta[columns]
         self._packed = self._packed + more.astype(self._packed.dtype)
+        if len(self._fourths):
+            mean, square = self._fourths.astype(np.float64), x * x
+            self._fourths = (mean + (square * square - mean) / n).astype(self._fourths.dtype)
         self._count = n
 
     def observe_many(self, X: Floats) -> None:
@@ -67,6 +75,11 @@ class Moments:
         """Mean of the rows."""
         return self._mean.copy()
 
+    @property
+    def fourths(self) -> Floats:
+        """Mean fourth power of each feature; none where they are not kept."""
+        return self._fourths.astype(np.float64)
+
     def matrix(self) -> Floats:
         """Return the covariance of the rows (divided by their number)."""
         dense = np.zeros((self._dim, self._dim))
@@ -75,22 +88,20 @@ class Moments:
 
     def state(self) -> Floats:
         """Return everything kept, as one array."""
-        return np.concatenate([[self._count], self._mean, self._packed])
+        return np.concatenate([[self._count], self._mean, self._packed, self._fourths])
 
     def set_state(self, state: Floats) -> None:
         """Take over what ``state`` returned."""
-        d = self._dim
-        check_same_length(1 + d + len(self._packed), len(state))
-        self._count, self._mean, self._packed = (
-            float(state[0]),
-            state[1 : 1 + d].copy(),
-            state[1 + d :].astype(self._packed.dtype),
-        )
+        d, kind = self._dim, self._packed.dtype
+        check_same_length(1 + d + len(self._packed) + len(self._fourths), len(state))
+        head, sums, fourths = np.split(state, [1 + d, 1 + d + len(self._packed)])
+        self._count, self._mean = float(head[0]), head[1:].copy()
+        self._packed, self._fourths = sums.astype(kind), fourths.astype(kind)
 
     @property
     def nbytes(self) -> int:
         """Bytes of what is kept."""
-        return 8 * (1 + self._dim) + (self._packed.nbytes + 7) // 8 * 8
+        return 8 * (1 + self._dim) + (self._packed.nbytes + self._fourths.nbytes + 7) // 8 * 8
 
 
 class AffineMap:

@@ -1,4 +1,7 @@
-"""An expert that sees rows turned: T x, each value held within +-limit."""
+"""An expert that sees rows turned: T x, each value held within +-limit.
+
+T is kept whole, or its diagonal alone.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ Floats = npt.NDArray[np.float64]
 class Turned(Expert):
     """Another expert, behind a linear map of its rows."""
 
-    def __init__(self, inner: Expert, limit: float) -> None:
+    def __init__(self, inner: Expert, limit: float, diagonal: bool = False) -> None:
         super().__init__(inner.settings, inner.dim)
-        self._inner, self._limit = inner, limit
-        self._matrix = np.eye(inner.dim, dtype=np.float32)
+        self._inner, self._limit, self._diagonal = inner, limit, diagonal
+        self._matrix = (
+            np.ones((1, inner.dim), np.float32) if diagonal else np.eye(inner.dim, dtype=np.float32)
+        )
 
     @property
     def uses_unlabelled(self) -> bool:  # type: ignore[override]
@@ -26,7 +31,7 @@ class Turned(Expert):
 
     @property
     def matrix(self) -> Floats:
-        """The map."""
+        """The map, or its diagonal as one row."""
         return self._matrix.astype(np.float64)
 
     def set_matrix(self, matrix: Floats) -> None:
@@ -36,7 +41,9 @@ class Turned(Expert):
         self._matrix = check_rows(matrix, self.dim).astype(np.float32)
 
     def _turn(self, x: Floats) -> Floats:
-        return np.clip(self._matrix.astype(np.float64) @ x, -self._limit, self._limit)
+        matrix = self._matrix.astype(np.float64)
+        turned = matrix[0] * x if self._diagonal else matrix @ x
+        return np.clip(turned, -self._limit, self._limit)
 
     def _scores(self, x: Floats) -> Floats:
         return self._inner._scores(self._turn(x))
