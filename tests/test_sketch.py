@@ -11,7 +11,7 @@ from sf2el import SF2EL
 from sf2el.maps import JointMap
 from sf2el.persist import opened
 from sf2el.persist_parts import Reader
-from sf2el.sketch import ROOM, Sketch, sketch_bytes, unit_deviations
+from sf2el.sketch import ROOM, WIDE, Sketch, sketch_bytes, unit_deviations
 
 
 def rows_of(count, dim, seed=0):
@@ -73,6 +73,19 @@ def test_moments_become_a_sketch(be, count):
     more = rows_of(5, 15, seed=3)
     sketch.observe_many(more)
     assert np.allclose(sketch.mean, np.vstack([rows, more]).mean(axis=0))
+
+
+def test_of_very_many_features_only_those_directions_are_sought_that_matter(be):
+    dim = WIDE + 20
+    rows = np.random.default_rng(2).normal(size=(40, dim)) * 0.8 ** np.arange(40)[:, None]
+    moments = be.Moments(dim, "float32")
+    moments.observe_many(rows)
+    found, covariance = Sketch.of(moments).matrix(), np.cov(rows.T, bias=True)
+    spread = np.sqrt(np.diagonal(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
+    best = (vectors[:, -ROOM:] * values[-ROOM:]) @ vectors[:, -ROOM:].T
+    beside = ~np.eye(dim, dtype=bool)
+    np.testing.assert_allclose((found / np.outer(spread, spread))[beside], best[beside], atol=3e-3)
 
 
 def test_constant_features_and_one_feature():

@@ -12,6 +12,9 @@ Floats = npt.NDArray[np.float64]
 ROOM = 12
 """Directions kept: up to as many rows, and one more, nothing of their covariance is lost but digits."""
 
+WIDE = 1000
+"""Features from which all directions of a matrix take seconds, where few rows have but few."""
+
 LONGEST = 2.0
 """Units that no direction reaches in any feature: it is at most one, but for rounding."""
 
@@ -52,7 +55,7 @@ class Sketch:
             scatter = sketch.count * np.array(moments.matrix())
             sketch._squares = np.diagonal(scatter).copy()
             scale = _deviations(sketch._squares)
-            values, vectors = np.linalg.eigh(scatter / np.outer(scale, scale))
+            values, vectors = _directions_of(scatter / np.outer(scale, scale), sketch.count - 1.0)
             used = int(min(ROOM, sketch.dim, sketch.count - 1.0))
             lengths = np.sqrt(np.maximum(values[::-1][:used], 0.0))
             sketch._store(scale * _bounded(lengths[:, None] * vectors.T[::-1][:used]))
@@ -148,6 +151,21 @@ def _without_weakest(directions: Floats) -> Floats:
     """Return one direction less: the strongest that span the same, as far as so many can."""
     _, lengths, vectors = np.linalg.svd(directions, full_matrices=False)
     return np.asarray((lengths[:, None] * vectors)[: ROOM - 1])
+
+
+def _directions_of(matrix: Floats, rank: float) -> tuple[Floats, Floats]:
+    """Return eigenvalues, the smallest first, and eigenvectors of a symmetric matrix of this rank.
+
+    Of a wide one of low rank only those that matter: what it makes of a few random vectors spans them all.
+    """
+    dim = len(matrix)
+    if dim > WIDE and rank < dim / 8:
+        draws = np.random.default_rng(0).normal(size=(dim, int(rank) + ROOM))
+        span = np.linalg.qr(matrix @ draws)[0]
+        values, within = np.linalg.eigh(span.T @ matrix @ span)
+        return values, span @ within
+    values, vectors = np.linalg.eigh(matrix)
+    return values, vectors
 
 
 def _deviations(squares: Floats) -> Floats:
