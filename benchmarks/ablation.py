@@ -83,7 +83,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
         recipe, "PosteriorSettings", lambda **known: PosteriorSettings(**(known | {"matched": False}))
     ),
     "teaching": lambda: patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights)),
-    "even features": lambda: patch.object(recipe.BankRecipe, "_may_count", staticmethod(lambda space: False)),
+    "even features": lambda: patch.object(recipe, "pays_evenness", lambda space: False),
     "white experts": lambda: patch.object(recipe, "whiten", lambda self, stage: None),
     SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
 }

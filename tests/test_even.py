@@ -12,8 +12,7 @@ from safetensors.numpy import load, save
 
 from sf2el import SF2EL, SF2ELRegressor
 from sf2el.bank import EVEN
-from sf2el.bank.even import THOUGHT, even_of, evenness
-from sf2el.bank.recipe import WIDEST_EVEN
+from sf2el.bank.even import THOUGHT, WIDEST_EVEN, even_of, evenness
 from sf2el.bank.weights import BankWeights
 from sf2el.posterior import PosteriorSettings, moments_bytes
 

@@ -26,8 +26,16 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+WIDEST_EVEN = 32
+"""Features up to which a second linear expert is worth its covariance."""
+
 THOUGHT = 10.0
 """Rows as if seen beforehand, of Gaussian features."""
+
+
+def pays_evenness(space: Space) -> bool:
+    """Whether a space can tell how evenly its features vary, and a linear expert more is worth its bytes."""
+    return space.moments is not None and space.dim <= WIDEST_EVEN
 
 
 def even_of(space: Space) -> list[Any]:

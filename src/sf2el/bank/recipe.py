@@ -27,7 +27,7 @@ from sf2el.bank.entries import (
     Entry,
     entry_of,
 )
-from sf2el.bank.even import beside_linear, even_of, weigh
+from sf2el.bank.even import beside_linear, even_of, pays_evenness, weigh
 from sf2el.bank.giving_way import kernels_of, linear_of
 from sf2el.bank.settling import may_settle, settle
 from sf2el.bank.teaching import taught
@@ -66,9 +66,6 @@ LIGHT_STEP = 0.1
 STEADY = 2.0
 """Step of the expert without a covariance, and the most that it may be times the features: with |x|^2 near
 their number a step of 8 / |x|^2 would overshoot the steepest slope of the logistic loss."""
-
-WIDEST_EVEN = 32
-"""Features up to which a second linear expert is worth its covariance."""
 
 UNDECIDED = 0.1
 """Share of the best width's weight from which a second one goes on with it when features change."""
@@ -157,16 +154,11 @@ class BankRecipe(BankBudget):
         if before is not None and self.task == "classes":
             for seat in seats:
                 seat.start_from(class_log_odds(stage.counts, stage.outputs))
-        if before is None and self.task == "classes" and LINEAR in entries and self._may_count(space):
+        if before is None and self.task == "classes" and LINEAR in entries and pays_evenness(space):
             even = self.new_seat(LINEAR, space, stage.outputs, index=index, view=EVEN)
             seats = beside_linear(space, seats, even)
         space.task = self.risk_task(stage.outputs)
         space.seat(seats)
-
-    @staticmethod
-    def _may_count(space: Space) -> bool:
-        """Whether a space has room for a linear expert more, and knows its features together."""
-        return space.moments is not None and space.dim <= WIDEST_EVEN
 
     def _leading(self, stage: Stage, space: Space) -> list[Entry]:
         """Return the kinds of a space's experts, of radial ones only that which is followed most."""
