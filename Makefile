@@ -9,7 +9,7 @@ demo: .venv/installed
 	$(BIN)/sf2el demo --out results/demo
 
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/installed
 	$(BIN)/ruff check .
