@@ -30,9 +30,9 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from sf2el import SF2EL, maps  # noqa: E402
-from sf2el.bank import recipe, weights  # noqa: E402
 from sf2el.datasets import load  # noqa: E402
-from sf2el.posterior import PosteriorSettings  # noqa: E402
+from sf2el.experts.posterior import PosteriorSettings  # noqa: E402
+from sf2el.model.bank import recipe, weights  # noqa: E402
 from sf2el.streams import stream_for  # noqa: E402
 
 DATASETS = ("credit-a", "diabetes", "svmguide3", "swiss", "htru_2", "magic04")

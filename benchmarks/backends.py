@@ -6,7 +6,7 @@ from typing import Any
 
 from common import DIM, Row, faster, fastest, learner_settings, main, stream
 
-from sf2el._core import backend
+from sf2el.core import backend
 
 BUFFER = 60
 ROUNDS = 3_000

@@ -17,7 +17,7 @@ from typing import Any
 
 from common import DIM, RESULTS, ROOT, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el._core import _native, backend
+from sf2el.core import _native, backend
 
 SIZES = (20, 60, 200, 1000)
 TARGET = 2.0

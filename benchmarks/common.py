@@ -20,8 +20,8 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from sf2el.kernels import RBF
-from sf2el.settings import LearnerSettings
+from sf2el.paper.kernels import RBF
+from sf2el.paper.settings import LearnerSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"

@@ -33,11 +33,11 @@ import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
 from sf2el import maps  # noqa: E402
-from sf2el.bank import recipe, weights  # noqa: E402
-from sf2el.experiments.declared import settings_file  # noqa: E402
-from sf2el.experiments.default_baselines import LOGISTIC, REFIT, run_refit, run_river  # noqa: E402
-from sf2el.experiments.default_units import run_default  # noqa: E402
-from sf2el.experiments.fesl import Fesl  # noqa: E402
+from sf2el.model.bank import recipe, weights  # noqa: E402
+from sf2el.reproduce.declared import settings_file  # noqa: E402
+from sf2el.reproduce.default_baselines import LOGISTIC, REFIT, run_refit, run_river  # noqa: E402
+from sf2el.reproduce.default_units import run_default  # noqa: E402
+from sf2el.reproduce.fesl import Fesl  # noqa: E402
 from sf2el.streams import TwoSpaceStream  # noqa: E402
 from sf2el.streams.matrices import random_matrix  # noqa: E402
 
@@ -109,8 +109,8 @@ def fesl_settings() -> list[dict[str, Any]]:
 @contextmanager
 def without_doubt() -> Any:
     """No map asks how far the old features explain the new ones."""
-    solver = import_module("sf2el._core.numpy_backend.gaussian_map")
-    sums = import_module("sf2el._core.numpy_backend.map_sums")
+    solver = import_module("sf2el.core.numpy_backend.gaussian_map")
+    sums = import_module("sf2el.core.numpy_backend.map_sums")
 
     def trusting(known: Any, divisor: float, backend: str | None) -> Any:
         return solver.gaussian_map(known, divisor)

@@ -9,7 +9,7 @@ from typing import Any
 
 from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el._core import backend
+from sf2el.core import backend
 
 BUFFER = 60
 MARKS = (1_000, 10_000, 100_000, 1_000_000)

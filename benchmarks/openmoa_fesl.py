@@ -17,7 +17,7 @@ import numpy as np
 from common import DIM, LABEL_RATE, Row, faster, fastest, learner_settings, main, stream
 from per_row import paper_model
 
-from sf2el._core import backend
+from sf2el.core import backend
 
 BUFFER = 60
 OLD_ROUNDS, NEW_ROUNDS, OVERLAP = 5_000, 5_000, 10

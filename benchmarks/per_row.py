@@ -9,7 +9,7 @@ from common import DIM, GAMMA, GRAPH_WIDTH, LABEL_RATE, Row, fastest, main, slow
 from river import linear_model, preprocessing
 
 from sf2el import SF2EL
-from sf2el.kernels import RBF
+from sf2el.paper.kernels import RBF
 
 ROUNDS = 5_000
 GAPS = 0.05

@@ -8,8 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
-from sf2el._core import backend
-from sf2el.posterior import PosteriorSettings
+from sf2el.core import backend
+from sf2el.experts.posterior import PosteriorSettings
 
 ROUNDS, BLOCK = 10_000_000, 100_000
 

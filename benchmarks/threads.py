@@ -8,7 +8,7 @@ from typing import Any
 
 from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el._core import backend
+from sf2el.core import backend
 
 BUFFER = 60
 ROUNDS = 20_000

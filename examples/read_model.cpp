@@ -656,7 +656,7 @@ sf2el::LearnerParams learner_params(const Json& s, bool lean) {
     return p;
 }
 
-// The same learner as one of the default's experts (PAPER in src/sf2el/bank/entries.py); the rest is as usual.
+// The same learner as one of the default's experts (PAPER in src/sf2el/experts/entries.py); the rest is as usual.
 sf2el::LearnerParams bank_params(bool lean) {
     sf2el::LearnerParams p;
     p.kernel[0].gamma = 2.5;

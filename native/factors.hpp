@@ -1,4 +1,4 @@
-// A map as few factors: what it computes, and why, is said in src/sf2el/_core/numpy_backend/factors.py.
+// A map as few factors: what it computes, and why, is said in src/sf2el/core/numpy_backend/factors.py.
 #pragma once
 
 #include "dense.hpp"

@@ -1,5 +1,5 @@
 // The map that recovers vanished features, from means and covariances alone. What
-// it computes, and why, is said in src/sf2el/gaussian_map.py; the letters are its.
+// it computes, and why, is said in src/sf2el/maps/gaussian_map.py; the letters are its.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What is thought of a map before any row: coordinates in which all of W is alike, and whether zero counts. What
-// it computes, and why, is said in src/sf2el/gaussian_map.py; the letters are its.
+// it computes, and why, is said in src/sf2el/maps/gaussian_map.py; the letters are its.
 #pragma once
 
 #include "dense.hpp"

@@ -1,4 +1,4 @@
-// The symmetric matrix that takes the correlations out of features: see whitening in src/sf2el/bank/recipe.py.
+// The symmetric matrix that takes the correlations out of features: see whitening in src/sf2el/model/bank.py.
 #pragma once
 
 #include "dense.hpp"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, settings
 
-from sf2el._core import backend, native_available
+from sf2el.core import backend, native_available
 
 # The same examples every time, for the same code and the same selection of tests: Hypothesis also draws on
 # the constants it finds in the modules that are loaded.

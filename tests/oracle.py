@@ -12,7 +12,7 @@ from math import exp, isnan, log, sqrt
 
 import numpy as np
 
-from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial, Sum
+from sf2el.paper.kernels import RBF, Constant, Laplacian, Linear, Polynomial, Sum
 
 
 def K(kernel, a, b):

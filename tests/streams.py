@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
+from sf2el.paper.kernels import RBF, Constant, Laplacian, Linear, Polynomial
 
 KERNELS = {
     "rbf": RBF(0.7),

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from sf2el import SF2EL, atomic
-from sf2el.atomic import write_bytes, write_text
+from sf2el.storage.atomic import write_bytes, write_text
 
 SIZE = 200_000
 WRITER = f"""
 import itertools, sys
 from pathlib import Path
-from sf2el.atomic import write_bytes
+from sf2el.storage.atomic import write_bytes
 path = Path(sys.argv[1])
 write_bytes(path, bytes({SIZE}))
 print(flush=True)

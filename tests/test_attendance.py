@@ -13,8 +13,8 @@ from test_model import state_of
 from test_spaces import repeated, told
 
 from sf2el import SF2EL
-from sf2el.attendance import FORGOTTEN, LATELY, RARELY, SLOWEST, Attendance, Mark, Strangers
-from sf2el.spaces import LATE_ROWS, LONGEST_PAUSE, Tracker
+from sf2el.features.attendance import FORGOTTEN, LATELY, RARELY, SLOWEST, Attendance, Mark, Strangers
+from sf2el.features.spaces import LATE_ROWS, LONGEST_PAUSE, Tracker
 
 # -- the counts
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from streams import KERNELS, LOSSES, same_state, stream
 
-from sf2el._core import backend, native_available
-from sf2el.kernels import RBF, Polynomial
-from sf2el.settings import LearnerSettings
+from sf2el.core import backend, native_available
+from sf2el.paper.kernels import RBF, Polynomial
+from sf2el.paper.settings import LearnerSettings
 
 needs_native = pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
 
@@ -121,7 +121,7 @@ def test_both_backends_hedge_alike(eta):
 def variants(monkeypatch):
     if not native_available():
         pytest.skip("the compiled core was not built")
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     if not _native.wide_usable():
         pytest.skip("this processor or build has no wide variant of the core")
@@ -148,7 +148,7 @@ def test_the_wide_variant_gives_the_same_bits(variants, name, precision):
 
 @needs_native
 def test_an_unknown_or_missing_variant_is_refused_or_base(monkeypatch):
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     monkeypatch.setenv("SF2EL_VARIANT", "wide")
     if _native.wide_usable():
@@ -354,10 +354,10 @@ def test_every_loss_is_among_the_switches():
 def test_the_stub_names_what_the_compiled_module_has():
     import ast
 
-    import sf2el._core
-    from sf2el._core import _native
+    import sf2el.core
+    from sf2el.core import _native
 
-    tree = ast.parse((Path(sf2el._core.__file__).parent / "_native.pyi").read_text())
+    tree = ast.parse((Path(sf2el.core.__file__).parent / "_native.pyi").read_text())
     told = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert told == {name for name in dir(_native) if not name.startswith("_")}
     for node in tree.body:

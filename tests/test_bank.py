@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from test_posterior import OUTPUTS, TASKS, sigmoid, stream
 
-from sf2el._core import backend, native_available
-from sf2el.kernels import RBF
-from sf2el.posterior import (
+from sf2el.core import backend, native_available
+from sf2el.experts.posterior import (
     LogisticSettings,
     PosteriorSettings,
     affine_bytes,
@@ -18,7 +17,8 @@ from sf2el.posterior import (
     logistic_bytes,
     moments_bytes,
 )
-from sf2el.settings import LearnerSettings
+from sf2el.paper.kernels import RBF
+from sf2el.paper.settings import LearnerSettings
 
 needs_native = pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
 

@@ -14,9 +14,19 @@ import pytest
 from test_model import Frame, state_of
 
 from sf2el import RBF, SF2EL, LearnerSettings, SF2ELRegressor
-from sf2el._core import native_available
-from sf2el.bank.bytes import AMPLE_BASIS, ENOUGH_BASIS, FEW_BASIS, MOST_BASIS, SOME_BASIS
-from sf2el.budget import (
+from sf2el.core import native_available
+from sf2el.events import MOVED
+from sf2el.experts.posterior import (
+    Form,
+    PosteriorSettings,
+    affine_bytes,
+    fixed_share_bytes,
+    moments_bytes,
+    posterior_bytes,
+)
+from sf2el.maps.sketch import Sketch
+from sf2el.memory.bank_sizes import AMPLE_BASIS, ENOUGH_BASIS, FEW_BASIS, MOST_BASIS, SOME_BASIS
+from sf2el.memory.budget import (
     hedge_bytes,
     learner_bytes,
     map_bytes,
@@ -26,17 +36,7 @@ from sf2el.budget import (
     scaler_bytes,
     waiting_room,
 )
-from sf2el.events import MOVED
-from sf2el.plan import ENOUGH_ROWS, FORMS
-from sf2el.posterior import (
-    Form,
-    PosteriorSettings,
-    affine_bytes,
-    fixed_share_bytes,
-    moments_bytes,
-    posterior_bytes,
-)
-from sf2el.sketch import Sketch
+from sf2el.memory.plan import ENOUGH_ROWS, FORMS
 
 BACKENDS = ("native", "numpy")
 KINDS = ("bank", "paper")
@@ -193,7 +193,7 @@ import os
 from pathlib import Path
 import numpy as np
 from sf2el import LearnerSettings
-from sf2el._core import backend
+from sf2el.core import backend
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -933,7 +933,7 @@ def test_a_model_shrunk_to_a_budget_takes_what_a_new_one_of_that_budget_would(bu
 @pytest.mark.parametrize("budget", [1100, 1500, 2500, 6000])
 def test_a_bank_shrunk_to_a_budget_is_as_large_as_a_new_one(budget, backend, monkeypatch):
     # Short of bytes from the start, the new one may have let widths go that labels spoke against.
-    monkeypatch.setattr("sf2el.bank.recipe.settle", lambda recipe, stage: [])
+    monkeypatch.setattr("sf2el.model.bank.settle", lambda recipe, stage: [])
     model = one_space("bank", 64 * 1024, backend, rows=200)
     fresh = one_space("bank", budget, backend, rows=200)
     model.set_budget(budget)

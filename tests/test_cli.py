@@ -16,8 +16,8 @@ from rich.console import Console
 
 import sf2el
 from sf2el import cli
-from sf2el._core import native_available
 from sf2el.cli.progress import progress
+from sf2el.core import native_available
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ from sf2el.datasets import (
 from sf2el.datasets.catalog import CATALOG
 from sf2el.datasets.dataset import min_max
 from sf2el.datasets.parsing import CREDIT_VALUES, read_credit, read_labelled, read_libsvm, read_spaces
-from sf2el.experiments.readings import reading
-from sf2el.methods import run_methods
+from sf2el.paper.methods import run_methods
+from sf2el.reproduce.readings import reading
 from sf2el.streams import stream_for
 
 REAL = os.environ.get("SF2EL_DATA")

@@ -17,8 +17,10 @@ from click.testing import CliRunner
 
 from sf2el.cli import main
 from sf2el.datasets import Dataset, load
-from sf2el.experiments import default_baselines, default_few, default_runner, default_study
-from sf2el.experiments.default_baselines import (
+from sf2el.paper.methods import METHODS
+from sf2el.report.default_page import default_page
+from sf2el.reproduce import default_baselines, default_few, default_runner, default_study
+from sf2el.reproduce.default_baselines import (
     LOGISTIC,
     RIVER,
     refit_rounds,
@@ -27,19 +29,17 @@ from sf2el.experiments.default_baselines import (
     run_river,
     version_of,
 )
-from sf2el.experiments.default_design import KIB, SLOW, Design, kinds_here
-from sf2el.experiments.default_docs import completed, filled
-from sf2el.experiments.default_fesl import chosen
-from sf2el.experiments.default_few import FEW_LABELS, FewLabels, model_says, run_few_labels
-from sf2el.experiments.default_figures import against_best, drawings
-from sf2el.experiments.default_runner import UnitStore, run_units
-from sf2el.experiments.default_study import CEILING, FESL, OURS, PAPER, Study, run_study
-from sf2el.experiments.default_tables import BLOCKS, NOT_RUN, TITLES, write_study
-from sf2el.experiments.default_units import REFUSED, Unit, run_default, run_unit, units_of
-from sf2el.experiments.drift import drifting, run_forgetting
-from sf2el.experiments.fesl import Fesl, hedged, scaled_online
-from sf2el.methods import METHODS
-from sf2el.report.default_page import default_page
+from sf2el.reproduce.default_design import KIB, SLOW, Design, kinds_here
+from sf2el.reproduce.default_docs import completed, filled
+from sf2el.reproduce.default_fesl import chosen
+from sf2el.reproduce.default_few import FEW_LABELS, FewLabels, model_says, run_few_labels
+from sf2el.reproduce.default_figures import against_best, drawings
+from sf2el.reproduce.default_runner import UnitStore, run_units
+from sf2el.reproduce.default_study import CEILING, FESL, OURS, PAPER, Study, run_study
+from sf2el.reproduce.default_tables import BLOCKS, NOT_RUN, TITLES, write_study
+from sf2el.reproduce.default_units import REFUSED, Unit, run_default, run_unit, units_of
+from sf2el.reproduce.drift import drifting, run_forgetting
+from sf2el.reproduce.fesl import Fesl, hedged, scaled_online
 from sf2el.streams import TwoSpaceStream, stream_for
 
 DECLARED = Design.declared()

@@ -13,10 +13,10 @@ from test_report import outline
 
 from sf2el import cli
 from sf2el.datasets import swiss_stream
-from sf2el.experiments import demo as experiment
-from sf2el.experiments.readings import reading
-from sf2el.methods import METHODS, run_methods
+from sf2el.paper.methods import METHODS, run_methods
 from sf2el.report.demo_page import is_best, show
+from sf2el.reproduce import demo as experiment
+from sf2el.reproduce.readings import reading
 
 pytest.importorskip("matplotlib")
 FIGURES = ["timeline", "old-space", "new-space", "risk", "weights", "buffer-size"]
@@ -206,7 +206,7 @@ def test_without_matplotlib_the_command_says_what_to_install(monkeypatch, tmp_pa
     def missing():
         raise ImportError('Figures need matplotlib: pip install "sf2el[plot]".')
 
-    monkeypatch.setattr("sf2el.experiments.figures.need_matplotlib", missing)
+    monkeypatch.setattr("sf2el.reproduce.figures.need_matplotlib", missing)
     result = CliRunner().invoke(cli.main, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert result.stderr == 'Error: Figures need matplotlib: pip install "sf2el[plot]".\n'

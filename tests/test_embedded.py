@@ -16,8 +16,8 @@ import pytest
 from hostile import MAKERS, MUTATIONS, closed, made, opened, paper, rows
 
 from sf2el import RBF, SF2EL, Linear
-from sf2el._core import native_available
-from sf2el.stage import NEVER, Stage
+from sf2el.core import native_available
+from sf2el.model.stage import NEVER, Stage
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "embedded.cpp"

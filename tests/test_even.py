@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.bank import EVEN
-from sf2el.bank.even import THOUGHT, WIDEST_EVEN, even_of, evenness
-from sf2el.bank.weights import BankWeights
-from sf2el.posterior import PosteriorSettings, moments_bytes
+from sf2el.experts.entries import EVEN
+from sf2el.experts.even import THOUGHT, WIDEST_EVEN, even_of, evenness
+from sf2el.experts.posterior import PosteriorSettings, moments_bytes
+from sf2el.mixing.weights import BankWeights
 
 BACKENDS = ("native", "numpy")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from streams import LOSSES, same_state, stream
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
-from sf2el.settings import LearnerSettings
+from sf2el.paper.kernels import RBF, Constant, Laplacian, Linear, Polynomial
+from sf2el.paper.settings import LearnerSettings
 
 # -- extreme settings and rows
 

@@ -9,9 +9,9 @@ import pytest
 from test_budget import check_bytes
 
 from sf2el import SF2EL, _core
-from sf2el.maps import RANK, JointMap
-from sf2el.posterior import affine_bytes
-from sf2el.sketch import ROOM
+from sf2el.experts.posterior import affine_bytes
+from sf2el.maps.joint_map import RANK, JointMap
+from sf2el.maps.sketch import ROOM
 
 
 def spread_of(dim, seed=0):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sf2el._core import backend, native_available
-from sf2el.bank.white import whitening
-from sf2el.gaussian_map import Known, Shown, gaussian_map
+from sf2el.core import backend, native_available
+from sf2el.experts.white import whitening
+from sf2el.maps.gaussian_map import Known, Shown, gaussian_map
 
 
 def streams(old, new, rows, seed=0, noise=0.3):
@@ -507,7 +507,7 @@ def in_each_variant(monkeypatch):
     """Return a function that gives what the base and the wide variant of the core compute."""
     if not native_available():
         pytest.skip("the compiled core was not built")
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     if not _native.wide_usable():
         pytest.skip("this processor or build has no wide variant of the core")

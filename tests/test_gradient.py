@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from streams import KERNELS, LOSSES, stream
 
-from sf2el.losses import LOSSES as PACKAGE_LOSSES
-from sf2el.settings import LearnerSettings
+from sf2el.paper.losses import LOSSES as PACKAGE_LOSSES
+from sf2el.paper.settings import LearnerSettings
 
 RISKY = {"graph_width": 0.5, "ridge": 0.3, "smoothness": 0.4, "step": 0.1, "label_rate": 0.4, "cap": False}
 

@@ -18,8 +18,8 @@ from test_posterior import (
 )
 
 from sf2el import SF2EL
-from sf2el._core import backend
-from sf2el.halves import (
+from sf2el.core import backend
+from sf2el.experts.halves import (
     brief,
     covariance_of,
     factor_of,
@@ -29,7 +29,7 @@ from sf2el.halves import (
     innovations_of,
     whole_rows,
 )
-from sf2el.posterior import affine_bytes, posterior_bytes
+from sf2el.experts.posterior import affine_bytes, posterior_bytes
 
 ODD = [0.0, -0.0, 1.0, -2.5, 0.1, 1e-3, 6.1e-5, 6.0e-5, 3e-8, 2.9e-8, 1e-12, 2049.0, 2051.0, 999.9, -65504.0]
 

@@ -13,8 +13,8 @@ import oracle
 import pytest
 from streams import KERNELS, LOSSES, stream, taken_slot
 
-from sf2el.kernels import RBF
-from sf2el.settings import LearnerSettings
+from sf2el.paper.kernels import RBF
+from sf2el.paper.settings import LearnerSettings
 
 LIVELY = {"graph_width": 0.5, "ridge": 0.02, "smoothness": 0.05, "step": 0.4}
 PROBES = np.random.default_rng(99).normal(size=(4, 3))

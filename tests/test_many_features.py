@@ -7,9 +7,9 @@ import pytest
 from test_budget import check_bytes
 
 from sf2el import SF2EL
-from sf2el.bank.entries import MANY_FEATURES
-from sf2el.experts import PosteriorSeat
-from sf2el.posterior import PosteriorSettings
+from sf2el.experts.entries import MANY_FEATURES
+from sf2el.experts.posterior import PosteriorSettings
+from sf2el.experts.seats import PosteriorSeat
 
 
 @pytest.fixture(params=["native", "numpy"])

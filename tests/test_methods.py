@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sf2el import LearnerSettings
-from sf2el.methods import METHODS, MethodRun, Setup, run_methods
+from sf2el.paper.methods import METHODS, MethodRun, Setup, run_methods
 from sf2el.streams import evolve
 
 SETUP = Setup(old=LearnerSettings(label_rate=0.5), new=LearnerSettings(label_rate=0.5), buffer_size=10)

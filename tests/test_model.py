@@ -13,9 +13,9 @@ import pytest
 import sf2el
 from sf2el import RBF, SF2EL, Hedge, Learner, LearnerSettings, Linear, SF2ELRegressor
 from sf2el.datasets import swiss_stream
-from sf2el.kernels import Sum
-from sf2el.methods import Setup, run_methods
-from sf2el.spaces import Tracker
+from sf2el.features.spaces import Tracker
+from sf2el.paper.kernels import Sum
+from sf2el.paper.methods import Setup, run_methods
 
 BACKENDS = ("native", "numpy")
 
@@ -440,7 +440,7 @@ def test_thousands_of_features_have_one_expert_and_no_matrix_is_made_for_them(mo
         asked.append(entry.name)
         return native(entry, space, outputs, **kwargs)
 
-    monkeypatch.setattr("sf2el.bank.recipe.BankRecipe.new_seat", lambda _, *args, **kw: counted(*args, **kw))
+    monkeypatch.setattr("sf2el.model.bank.BankRecipe.new_seat", lambda _, *args, **kw: counted(*args, **kw))
     model = SF2EL(budget="2MiB")
     x = {f"f{i}": float(i % 7) for i in range(8000)}
     for label in (1, 0, 1):
@@ -451,7 +451,7 @@ def test_thousands_of_features_have_one_expert_and_no_matrix_is_made_for_them(mo
 
 def test_very_many_features_are_refused_before_anything_is_made_for_them(monkeypatch):
     made = []
-    monkeypatch.setattr("sf2el.recipe.Space", lambda *_, **__: made.append(1))
+    monkeypatch.setattr("sf2el.model.strategy.Space", lambda *_, **__: made.append(1))
     model = SF2EL(budget="64KiB")
     with pytest.raises(ValueError, match=r"This row has 100000 features.*leave features out"):
         model.learn_one({f"f{i}": 1.0 for i in range(100_000)}, "x")
@@ -672,7 +672,7 @@ def test_features_that_no_memory_has_room_for_are_refused_and_change_nothing(kin
     for t in range(20):
         model.learn_one({"a": t % 7, "b": t % 5} | ({"c": 1.0 * t} if t > 17 else {}), t % 2)
     before = state_of(model)
-    monkeypatch.setattr("sf2el.recipe.Space", full)
+    monkeypatch.setattr("sf2el.model.strategy.Space", full)
     for one, x in ((fresh, {"a": 1.0}), (model, {"a": 1.0, "b": 2.0, "c": 3.0})):
         with pytest.raises(ValueError, match="not so much memory"):
             one.learn_one(x, 1)

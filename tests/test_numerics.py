@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf2el._core import native_available
-from sf2el.kernels import RBF, Laplacian, exp_or_zero
-from sf2el.settings import LearnerSettings
+from sf2el.core import native_available
+from sf2el.paper.kernels import RBF, Laplacian, exp_or_zero
+from sf2el.paper.settings import LearnerSettings
 
 EPSILON = 2.0**-52
 SMALLEST_NORMAL = 2.0**-1022
@@ -21,7 +21,7 @@ needs_native = pytest.mark.skipif(not native_available(), reason="the compiled c
 
 
 def native():
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     return _native
 

@@ -16,7 +16,7 @@ from hostile import MAKERS, MUTATIONS, closed, made, opened, paper, rows, rows_f
 from test_model import evolving_rows, make, state_of
 
 from sf2el import RBF, SF2EL, Linear, SF2ELRegressor
-from sf2el.formats import FORMAT
+from sf2el.storage.formats import FORMAT
 
 BACKENDS = ("native", "numpy")
 

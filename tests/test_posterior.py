@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sf2el._core import backend, native_available
-from sf2el.posterior import PosteriorSettings, posterior_bytes
+from sf2el.core import backend, native_available
+from sf2el.experts.posterior import PosteriorSettings, posterior_bytes
 
 needs_native = pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
 
@@ -243,7 +243,7 @@ def test_both_backends_decide_alike_over_a_stream(task, matched):
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_wide_variant_gives_the_same_bits(monkeypatch, task, precision):
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     if not _native.wide_usable():
         pytest.skip("this processor or build has no wide variant of the core")

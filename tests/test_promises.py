@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sf2el.datasets import load, names
-from sf2el.experiments import reproduce as steps
-from sf2el.experiments.readings import READINGS, reading
-from sf2el.experiments.tables import PAIRS
+from sf2el.reproduce import reproduce as steps
+from sf2el.reproduce.readings import READINGS, reading
+from sf2el.reproduce.tables import PAIRS
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("SF2EL_DATA"), reason="SF2EL_DATA names no folder of datasets"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sf2el import SF2EL
-from sf2el.bank.giving_way import kernels_of
+from sf2el.memory.giving_way import kernels_of
 
 
 def sides_of_products(rows, dim=6, seed=0):

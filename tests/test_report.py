@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from sf2el.events import DETAILS, TEXTS, UNEXPLAINED, EventLog, is_detail
-from sf2el.experiments import figures
-from sf2el.methods import METHODS
+from sf2el.paper.methods import METHODS
 from sf2el.report.page import Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
 from sf2el.report.run_page import run_page
+from sf2el.reproduce import figures
 from sf2el.running.history import History, Point
 
 matplotlib = pytest.importorskip("matplotlib")

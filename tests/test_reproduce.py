@@ -20,17 +20,17 @@ from click.testing import CliRunner
 
 from sf2el.cli import main
 from sf2el.datasets import DatasetMissing, load
-from sf2el.experiments import code
-from sf2el.experiments import reproduce as steps
-from sf2el.experiments.protocol import Experiment, Unit, balanced, curve_rounds, merge, run_unit
-from sf2el.experiments.readings import reading, reading_from
-from sf2el.experiments.runner import UnitStore, run_units
-from sf2el.experiments.statistics import mean_std, paired
-from sf2el.experiments.tables import as_csv, as_json, as_markdown, difference_text, published
-from sf2el.experiments.tune import as_toml, distance_to_paper, tune
-from sf2el.methods import METHODS, run_methods
-from sf2el.recovery import RecoveryMap
+from sf2el.maps.recovery import RecoveryMap
+from sf2el.paper.methods import METHODS, run_methods
 from sf2el.report.reproduction_page import drawings, reproduction_page
+from sf2el.reproduce import code
+from sf2el.reproduce import reproduce as steps
+from sf2el.reproduce.protocol import Experiment, Unit, balanced, curve_rounds, merge, run_unit
+from sf2el.reproduce.readings import reading, reading_from
+from sf2el.reproduce.runner import UnitStore, run_units
+from sf2el.reproduce.statistics import mean_std, paired
+from sf2el.reproduce.tables import as_csv, as_json, as_markdown, difference_text, published
+from sf2el.reproduce.tune import as_toml, distance_to_paper, tune
 from sf2el.streams import stream_for
 
 SWISS = ("swiss",)
@@ -71,7 +71,7 @@ def test_finished_units_are_not_computed_again(swiss, tmp_path, monkeypatch):
     units = small()["table1"].units(range(2))
     store = UnitStore(tmp_path, reading("best"), swiss)
     first = run_units(units, swiss, reading("best"), store=store)
-    monkeypatch.setattr("sf2el.experiments.runner.run_unit", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr("sf2el.reproduce.runner.run_unit", lambda *_: pytest.fail("computed again"))
     assert run_units(units, swiss, reading("best"), store=store) == first
 
 
@@ -181,7 +181,7 @@ def test_tuning_never_uses_a_reported_seed(swiss, monkeypatch):
         used.add(unit.seed)
         return {method: {"accuracy": 0.5} for method in unit.methods}
 
-    monkeypatch.setattr("sf2el.experiments.tune.run_unit", spy)
+    monkeypatch.setattr("sf2el.reproduce.tune.run_unit", spy)
     tune(swiss["swiss"], reading("best"), trials=4, seeds=2, finalists=2)
     assert min(used) >= 100 and max(used) <= 199
 

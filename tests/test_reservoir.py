@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import chi2
 from streams import stream
 
-from sf2el._core import backend, native_available
-from sf2el.kernels import Constant, Linear
-from sf2el.settings import LearnerSettings
+from sf2el.core import backend, native_available
+from sf2el.paper.kernels import Constant, Linear
+from sf2el.paper.settings import LearnerSettings
 
 FALSE_ALARM = 1e-4
 

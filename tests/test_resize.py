@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sf2el.kernels import RBF, Linear
-from sf2el.resize import _sizes, resize
-from sf2el.settings import LearnerSettings
+from sf2el.experts.resize import _sizes, resize
+from sf2el.paper.kernels import RBF, Linear
+from sf2el.paper.settings import LearnerSettings
 
 
 def stream(rows: int, seed: int = 0, rate: float = 0.3):
@@ -50,7 +50,7 @@ def test_growing_leaves_the_function_as_it_was_and_opens_slots(be):
 def test_the_manifold_term_stays_unbiased_through_shrinking_and_growing(sampling):
     # For a fixed f: the sum over the buffer, each row weighted by the inverse of its inclusion
     # probability, has the full sum as its mean. 4 standard errors: a false alarm in 16,000.
-    from sf2el._core import backend
+    from sf2el.core import backend
 
     be = backend()
     chosen = settings(manifold=False, sampling=sampling)

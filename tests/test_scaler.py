@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sf2el import Scaler
-from sf2el._core import backend
+from sf2el.core import backend
 
 ROWS = st.tuples(st.integers(1, 25), st.integers(1, 6)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(-1e3, 1e3).map(lambda value: round(value, 3)))

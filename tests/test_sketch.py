@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sf2el import SF2EL
-from sf2el.maps import JointMap
-from sf2el.persist import opened
-from sf2el.persist_parts import Reader
-from sf2el.sketch import ROOM, WIDE, Sketch, sketch_bytes, unit_deviations
+from sf2el.maps.joint_map import JointMap
+from sf2el.maps.sketch import ROOM, WIDE, Sketch, sketch_bytes, unit_deviations
+from sf2el.storage.persist import opened
+from sf2el.storage.persist_parts import Reader
 
 
 def rows_of(count, dim, seed=0):

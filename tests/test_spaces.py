@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.attendance import FORGOTTEN, LATELY, SLOWEST, Strangers
-from sf2el.spaces import LATE_ROWS, LONGEST_PAUSE, MANY_ROWS, STEADY, Tracker
-from sf2el.stage import NEVER, Stage
+from sf2el.features.attendance import FORGOTTEN, LATELY, SLOWEST, Strangers
+from sf2el.features.spaces import LATE_ROWS, LONGEST_PAUSE, MANY_ROWS, STEADY, Tracker
+from sf2el.model.stage import NEVER, Stage
 
 
 def told(tracker: Tracker, *rows: str) -> list[tuple[int, str, str, int]]:

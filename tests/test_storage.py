@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from sf2el import Learner
 from sf2el.cli import main
 from sf2el.datasets import load
-from sf2el.experiments import changing_budget, storage_runner
-from sf2el.experiments.readings import reading
-from sf2el.experiments.storage import Storage
-from sf2el.experiments.storage_design import PAPER, PLANNER, Design, Entry, Kept
-from sf2el.methods import run_methods
-from sf2el.settings import LEAST_BUFFER, LearnerSettings
+from sf2el.paper.methods import run_methods
+from sf2el.paper.settings import LEAST_BUFFER, LearnerSettings
+from sf2el.reproduce import changing_budget, storage_runner
+from sf2el.reproduce.readings import reading
+from sf2el.reproduce.storage import Storage
+from sf2el.reproduce.storage_design import PAPER, PLANNER, Design, Entry, Kept
 from sf2el.streams import TwoSpaceStream, stream_for
 
 DIMS = [(15, 10), (2, 3), (78, 72), (10, 7), (1, 1)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.tables import labels_of, tables_of
+from sf2el.inputs.tables import labels_of, tables_of
 
 
 def rows_of(X, **options):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.bank import recipe, teaching
-from sf2el.bank.giving_way import linear_of
+from sf2el.memory.giving_way import linear_of
+from sf2el.model.bank import recipe, teaching
 
 OLD, NEW = ("a", "b"), ("c", "d")
 

@@ -8,11 +8,11 @@ from test_budget import check_bytes, make
 from test_model import state_of
 
 from sf2el import SF2EL
-from sf2el.attendance import FORGOTTEN, Mark, Strangers
-from sf2el.bank.giving_way import kernels_of
-from sf2el.budget import newcomer_room, waiting_room
-from sf2el.persist import opened
-from sf2el.spaces import Tracker
+from sf2el.features.attendance import FORGOTTEN, Mark, Strangers
+from sf2el.features.spaces import Tracker
+from sf2el.memory.budget import newcomer_room, waiting_room
+from sf2el.memory.giving_way import kernels_of
+from sf2el.storage.persist import opened
 
 OLD, NEW = [f"a{i}" for i in range(15)], [f"b{i}" for i in range(10)]
 BOTH = OLD + NEW

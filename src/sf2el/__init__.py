@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sf2el.hedge import Hedge
-    from sf2el.kernels import RBF, Constant, Laplacian, Linear, Polynomial
-    from sf2el.learner import Learner
-    from sf2el.model import SF2EL
-    from sf2el.recovery import RecoveryMap
+    from sf2el.classifier import SF2EL
+    from sf2el.maps.recovery import RecoveryMap
+    from sf2el.mixing.hedge import Hedge
+    from sf2el.paper.kernels import RBF, Constant, Laplacian, Linear, Polynomial
+    from sf2el.paper.learner import Learner
+    from sf2el.paper.scaling import Scaler
+    from sf2el.paper.settings import LearnerSettings
     from sf2el.regressor import SF2ELRegressor
-    from sf2el.scaling import Scaler
-    from sf2el.settings import LearnerSettings
 
     __version__: str
 
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "sf2el.hedge": ("Hedge",),
-    "sf2el.kernels": ("RBF", "Constant", "Laplacian", "Linear", "Polynomial"),
-    "sf2el.learner": ("Learner",),
-    "sf2el.model": ("SF2EL",),
-    "sf2el.recovery": ("RecoveryMap",),
+    "sf2el.mixing.hedge": ("Hedge",),
+    "sf2el.paper.kernels": ("RBF", "Constant", "Laplacian", "Linear", "Polynomial"),
+    "sf2el.paper.learner": ("Learner",),
+    "sf2el.classifier": ("SF2EL",),
+    "sf2el.maps.recovery": ("RecoveryMap",),
     "sf2el.regressor": ("SF2ELRegressor",),
-    "sf2el.scaling": ("Scaler",),
-    "sf2el.settings": ("LearnerSettings",),
+    "sf2el.paper.scaling": ("Scaler",),
+    "sf2el.paper.settings": ("LearnerSettings",),
 }
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el import events
-from sf2el.bank import BankRecipe
-from sf2el.budget import parse_budget
 from sf2el.events import Happened
-from sf2el.rows import LARGEST_FEATURE, is_number, read_row, short
-from sf2el.settings import check_choice
-from sf2el.streaming import Block, Row, StreamModel, Track
-from sf2el.tables import labels_of, tables_of
+from sf2el.inputs.rows import LARGEST_FEATURE, is_number, read_row, short
+from sf2el.inputs.tables import labels_of, tables_of
+from sf2el.memory.budget import parse_budget
+from sf2el.model.bank import BankRecipe
+from sf2el.model.streaming import Block, Row, StreamModel, Track
+from sf2el.paper.settings import check_choice
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.labels import ClassWeight
-from sf2el.model import SF2EL
+from sf2el.classifier import SF2EL
+from sf2el.inputs.labels import ClassWeight
+from sf2el.inputs.tables import labels_of
+from sf2el.model.streaming import StreamModel
 from sf2el.regressor import SF2ELRegressor as Regressor
-from sf2el.streaming import StreamModel
-from sf2el.tables import labels_of
 
 try:
     from river import base

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.labels import ClassWeight
-from sf2el.model import SF2EL
+from sf2el.classifier import SF2EL
+from sf2el.inputs.labels import ClassWeight
 from sf2el.regressor import SF2ELRegressor as Regressor
 
 try:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sf2el.model import SF2EL
+from sf2el.classifier import SF2EL
 from sf2el.regressor import SF2ELRegressor
 
 Floats = npt.NDArray[np.float64]

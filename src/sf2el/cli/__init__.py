@@ -91,7 +91,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         return
     with errors_in_one_sentence(debug=ctx.params.get("debug", False)):
         from sf2el import __version__
-        from sf2el._core import backend
+        from sf2el.core import backend
 
         click.echo(f"sf2el {__version__} ({backend().NAME} backend)")
     ctx.exit()

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sf2el.experiments.demo import Demo
+    from sf2el.reproduce.demo import Demo
 
 
 @click.command()
@@ -31,8 +31,8 @@ def demo(out: Path, runs: int, as_json: bool) -> None:
     matplotlib: pip install "sf2el[plot]".
     """
     from sf2el.cli.progress import progress
-    from sf2el.experiments import figures
-    from sf2el.experiments.demo import run_demo, steps
+    from sf2el.reproduce import figures
+    from sf2el.reproduce.demo import run_demo, steps
 
     figures.need_matplotlib()
     with progress("demo", steps(runs)) as advance:
@@ -52,10 +52,10 @@ def demo(out: Path, runs: int, as_json: bool) -> None:
 def write_page(results: Demo, out: Path) -> Path:
     """Write the figures and the page; return the page's path."""
     from sf2el import __version__
-    from sf2el._core import backend
-    from sf2el.experiments import figures
+    from sf2el.core import backend
     from sf2el.report.demo_figures import drawings
     from sf2el.report.demo_page import demo_page
+    from sf2el.reproduce import figures
 
     drawn = drawings(results)
     (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -68,8 +68,8 @@ def methods_table(results: Demo) -> Table:
     """Return the eight methods' scores."""
     from rich.table import Table
 
-    from sf2el.experiments.demo import BUFFER
     from sf2el.report.demo_page import is_best, show
+    from sf2el.reproduce.demo import BUFFER
 
     spread = f"mean ± std over {results.runs} runs" if results.runs > 1 else "one run"
     table = Table(title=f"After the sensor swap: {spread}, {BUFFER} rows of memory")
@@ -91,8 +91,8 @@ def buffer_table(results: Demo) -> Table:
     """Return the accuracy by buffer size."""
     from rich.table import Table
 
-    from sf2el.experiments.demo import BUFFERS
     from sf2el.report.demo_page import show
+    from sf2el.reproduce.demo import BUFFERS
 
     table = Table(title="Accuracy by rows of memory")
     table.add_column("method", no_wrap=True)

@@ -37,7 +37,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
 def examine() -> dict[str, Any]:
     """Return the findings: versions, the compiled core, optional extras, the data folder, problems."""
-    from sf2el._core import backend, native_available
+    from sf2el.core import backend, native_available
 
     problems = []
     try:
@@ -88,7 +88,7 @@ def describe(found: dict[str, Any]) -> list[str]:
 
 
 def _variant() -> str:
-    from sf2el._core import _native
+    from sf2el.core import _native
 
     chosen = os.environ.get("SF2EL_VARIANT", "auto")
     if chosen != "auto":

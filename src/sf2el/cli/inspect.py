@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from sf2el.space import Seat, Space
-    from sf2el.streaming import StreamModel
+    from sf2el.model.space import Seat, Space
+    from sf2el.model.streaming import StreamModel
 
 FEW = 8
 """Features, labels and events that are shown of a longer list."""
@@ -28,9 +28,9 @@ def inspect(file: Path, as_json: bool) -> None:
 def examine(file: Path) -> dict[str, Any]:
     """Return what a file holds, as plain values; ValueError if it is no model."""
     from sf2el import SF2EL, SF2ELRegressor
-    from sf2el.budgeted import MemoryParts
-    from sf2el.persist import opened
-    from sf2el.persist_recipe import recipe_out
+    from sf2el.model.budgeted import MemoryParts
+    from sf2el.storage.persist import opened
+    from sf2el.storage.persist_strategy import recipe_out
 
     data = file.read_bytes()
     try:
@@ -93,8 +93,8 @@ def _space(role: str, space: Space, weights: list[float]) -> dict[str, Any]:
 
 
 def _expert(seat: Seat, weight: float | None) -> dict[str, Any]:
-    from sf2el.experts import PosteriorSeat
-    from sf2el.learner_seat import LearnerSeat
+    from sf2el.experts.learner_seat import LearnerSeat
+    from sf2el.experts.seats import PosteriorSeat
 
     found: dict[str, Any] = {"name": seat.name or "learner", "weight": weight, "bytes": seat.nbytes}
     if isinstance(seat, LearnerSeat):
@@ -126,7 +126,7 @@ def _maps(model: StreamModel) -> list[dict[str, Any]]:
 
 def describe(found: dict[str, Any]) -> list[str]:
     """Return what a file holds as lines to read."""
-    from sf2el.rows import few
+    from sf2el.inputs.rows import few
 
     recipe, memory = found["recipe"], found["memory"]
     size = f"buffers of {recipe.get('buffer_size')} rows"
@@ -160,7 +160,7 @@ def _line(name: str, text: str) -> str:
 
 
 def _labels(labels: dict[str, Any]) -> str:
-    from sf2el.rows import few
+    from sf2el.inputs.rows import few
 
     if "seen" not in labels:
         return f"{labels['count']:,} numbers of mean {labels['mean']:.4g}"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sf2el.datasets import Dataset
-    from sf2el.experiments.protocol import Experiment
-    from sf2el.experiments.reproduce import Reproduction
-    from sf2el.experiments.storage import Storage
     from sf2el.report.page import Page
+    from sf2el.reproduce.protocol import Experiment
+    from sf2el.reproduce.reproduce import Reproduction
+    from sf2el.reproduce.storage import Storage
 
 
 TARGETS = ("table1", "table2", "table3", "figures", "all", "storage", "default")
@@ -72,12 +72,12 @@ def reproduce(
     and others, by label rate and budget, and on concepts that drift.
     """
     from sf2el.cli.progress import progress
-    from sf2el.experiments import reproduce as steps
-    from sf2el.experiments.figures import need_matplotlib
-    from sf2el.experiments.readings import reading as reading_of
-    from sf2el.experiments.readings import reading_from
-    from sf2el.experiments.runner import UnitStore
     from sf2el.report.reproduction_page import drawings, reproduction_page
+    from sf2el.reproduce import reproduce as steps
+    from sf2el.reproduce.figures import need_matplotlib
+    from sf2el.reproduce.readings import reading as reading_of
+    from sf2el.reproduce.readings import reading_from
+    from sf2el.reproduce.runner import UnitStore
 
     need_matplotlib()
     start = time.monotonic()
@@ -139,8 +139,8 @@ class Output:
     ) -> None:
         """Write the figures and their page; then print the content as JSON, or show it, and name the page."""
         from sf2el import __version__
-        from sf2el._core import backend
-        from sf2el.experiments import figures
+        from sf2el.core import backend
+        from sf2el.reproduce import figures
 
         (self.folder / "figures").mkdir(parents=True, exist_ok=True)
         for name, figure in drawn.items():
@@ -157,11 +157,11 @@ class Output:
 
 def _storage(datasets: dict[str, Dataset], name: str, runs: int, jobs: int, output: Output) -> None:
     from sf2el.cli.progress import progress
-    from sf2el.experiments import storage_runner
-    from sf2el.experiments.readings import reading
-    from sf2el.experiments.reproduce import RUNS, selection_parts
-    from sf2el.experiments.storage_design import Design, load_design
     from sf2el.report.storage_page import drawings, storage_page
+    from sf2el.reproduce import storage_runner
+    from sf2el.reproduce.readings import reading
+    from sf2el.reproduce.reproduce import RUNS, selection_parts
+    from sf2el.reproduce.storage_design import Design, load_design
 
     if name != "best":
         raise click.BadParameter("storage is measured under the best reading.", param_hint="--reading")
@@ -182,13 +182,13 @@ def _storage(datasets: dict[str, Dataset], name: str, runs: int, jobs: int, outp
 
 def _default(datasets: dict[str, Dataset], reading: str, runs: int | None, jobs: int, output: Output) -> None:
     from sf2el.cli.progress import progress
-    from sf2el.experiments.default_design import Design
-    from sf2el.experiments.default_figures import drawings
-    from sf2el.experiments.default_runner import UnitStore
-    from sf2el.experiments.default_study import count_units, run_study
-    from sf2el.experiments.default_tables import accuracy, verdict, write_study
-    from sf2el.experiments.reproduce import selection_parts
     from sf2el.report.default_page import default_page
+    from sf2el.reproduce.default_design import Design
+    from sf2el.reproduce.default_figures import drawings
+    from sf2el.reproduce.default_runner import UnitStore
+    from sf2el.reproduce.default_study import count_units, run_study
+    from sf2el.reproduce.default_tables import accuracy, verdict, write_study
+    from sf2el.reproduce.reproduce import selection_parts
 
     if reading != "best":
         raise click.BadParameter("default is measured beside the best reading.", param_hint="--reading")
@@ -223,7 +223,7 @@ def _print_storage(result: Storage) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sf2el.experiments.storage_design import KIB, PLANNER
+    from sf2el.reproduce.storage_design import KIB, PLANNER
 
     budgets = result.design.budgets
     table = Table(title=f"{result.design.title}: the planner", box=None, header_style="bold")

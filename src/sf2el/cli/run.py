@@ -227,10 +227,10 @@ def _model_path(path: Path) -> Path:
 def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) -> dict[str, Any]:
     """Write the last checkpoint, the model, the summary and the page."""
     from sf2el import __version__
-    from sf2el._core import backend
-    from sf2el.atomic import write_text
+    from sf2el.core import backend
     from sf2el.report.run_page import run_page
     from sf2el.running.summary import summary_of
+    from sf2el.storage.atomic import write_text
 
     summary = summary_of(work) | {"time": {"seconds": seconds, "rows_per_second": rows / max(seconds, 1e-9)}}
     if path is not None:

@@ -44,12 +44,12 @@ def tune(
     The package's own settings files were made by this command; datasets that are not searched keep their
     present values. sf2el reproduce --settings FILE runs the paper's experiments with what was found.
     """
-    from sf2el.atomic import write_text
     from sf2el.cli.progress import progress
     from sf2el.cli.reproduce import load_chosen
-    from sf2el.experiments.readings import reading as reading_of
-    from sf2el.experiments.tune import as_toml
-    from sf2el.experiments.tune import tune as search
+    from sf2el.reproduce.readings import reading as reading_of
+    from sf2el.reproduce.tune import as_toml
+    from sf2el.reproduce.tune import tune as search
+    from sf2el.storage.atomic import write_text
 
     found = reading_of(reading)
     path = out or Path("results/tune") / f"{reading}.toml"

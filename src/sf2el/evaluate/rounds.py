@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sf2el.rows import short
+from sf2el.inputs.rows import short
 from sf2el.streams.evolving import Round
 
 Row = dict[Any, Any]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sf2el.experiments import figures
-from sf2el.experiments.default_design import KIB
-from sf2el.experiments.default_study import CEILING, FESL, FESL_BY_RATE, OTHERS, OURS, PAPER
-from sf2el.experiments.default_tables import (
+from sf2el.report.page import Block, Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
+from sf2el.reproduce import figures
+from sf2el.reproduce.default_design import KIB
+from sf2el.reproduce.default_study import CEILING, FESL, FESL_BY_RATE, OTHERS, OURS, PAPER
+from sf2el.reproduce.default_tables import (
     FEW_TITLES,
     NOT_RUN,
     SCORES,
@@ -24,8 +25,7 @@ from sf2el.experiments.default_tables import (
     signed,
     with_error,
 )
-from sf2el.experiments.statistics import spread_text
-from sf2el.report.page import Block, Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
+from sf2el.reproduce.statistics import spread_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sf2el.experiments import figures
+from sf2el.reproduce import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sf2el.experiments.demo import Demo
+    from sf2el.reproduce.demo import Demo
 
 
 def drawings(demo: Demo) -> dict[str, Figure]:

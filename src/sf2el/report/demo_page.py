@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from sf2el.experiments import figures
-from sf2el.experiments.demo import BUFFER, BUFFERS, HEDGES, READING, TUNING_SEEDS, Demo, Score, Spread
-from sf2el.methods import METHODS
+from sf2el.paper.methods import METHODS
 from sf2el.report.page import Cell, Column, Facts, Figure, Page, Points, Section, Table, Text
+from sf2el.reproduce import figures
+from sf2el.reproduce.demo import BUFFER, BUFFERS, HEDGES, READING, TUNING_SEEDS, Demo, Score, Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

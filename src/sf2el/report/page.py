@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from sf2el.atomic import write_text
+from sf2el.storage.atomic import write_text
 
 
 @dataclass(frozen=True)

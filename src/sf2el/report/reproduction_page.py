@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sf2el.experiments import figures
-from sf2el.experiments.reproduce import Reproduction
-from sf2el.experiments.statistics import signed_text, spread_text
-from sf2el.experiments.tables import difference_text, published
 from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
+from sf2el.reproduce import figures
+from sf2el.reproduce.reproduce import Reproduction
+from sf2el.reproduce.statistics import signed_text, spread_text
+from sf2el.reproduce.tables import difference_text, published
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

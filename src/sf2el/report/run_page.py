@@ -8,9 +8,9 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from sf2el.events import is_detail
+from sf2el.inputs.rows import few
 from sf2el.report.page import Block, Column, Facts, Figure, Folded, Page, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
-from sf2el.rows import few
 from sf2el.running.history import History, Point
 
 MOST_MARKS = 12

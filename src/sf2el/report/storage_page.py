@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sf2el.experiments import figures, storage_figures
-from sf2el.experiments.statistics import signed_text
-from sf2el.experiments.storage import Storage
-from sf2el.experiments.storage_design import KIB, PAPER, PLANNER
 from sf2el.report.page import Block, Cell, Column, Figure, Page, Points, Section, Table, Text
+from sf2el.reproduce import figures, storage_figures
+from sf2el.reproduce.statistics import signed_text
+from sf2el.reproduce.storage import Storage
+from sf2el.reproduce.storage_design import KIB, PAPER, PLANNER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

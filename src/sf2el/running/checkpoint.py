@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sf2el.atomic import write_bytes
 from sf2el.sources import Place
+from sf2el.storage.atomic import write_bytes
 
 FORMAT = 1
 

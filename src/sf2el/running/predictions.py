@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from sf2el.atomic import told
+from sf2el.storage.atomic import told
 
 HEADER = "row,prediction,probability,space,followed\n"
 

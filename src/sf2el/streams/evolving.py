@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.kernels import plain_numbers
-from sf2el.settings import check_whole
+from sf2el.paper.kernels import plain_numbers
+from sf2el.paper.settings import check_whole
 from sf2el.streams.two_spaces import Floats, Mask, TwoSpaceStream
 
 Label = str | int | float | bool

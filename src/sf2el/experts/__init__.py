@@ -1,0 +1,1 @@
+"""The experts: what predicts and learns."""

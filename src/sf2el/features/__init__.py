@@ -1,0 +1,1 @@
+"""Which features are there, and what follows from that."""

@@ -1,0 +1,1 @@
+"""Rows, tables and labels as they come in."""

@@ -1,0 +1,1 @@
+"""Maps that recover vanished features."""

@@ -1,0 +1,1 @@
+"""Bytes: budgets, and what is kept in them."""

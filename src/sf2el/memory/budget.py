@@ -1,0 +1,142 @@
+"""Memory in bytes: reading a budget, and counting what each part of a model keeps."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Hashable, Iterable
+from numbers import Integral
+from types import BuiltinFunctionType, ModuleType
+
+import numpy as np
+
+from sf2el.paper.settings import LearnerSettings
+
+COUNTER_BYTES = 104
+"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
+
+MODEL_BYTES = 64
+"""Counters, budget and seed of a model."""
+
+MOST_BYTES = 1 << 62
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "KIB": 1024,
+    "MIB": 1024**2,
+    "GIB": 1024**3,
+}
+
+
+class NoRoomError(ValueError):
+    """The budget is too small for a feature space; the text names the least that would do."""
+
+
+def parse_budget(budget: int | str) -> int:
+    """Return a budget in bytes.
+
+    >>> parse_budget("64KiB"), parse_budget("2 KB"), parse_budget(4096)
+    (65536, 2000, 4096)
+    >>> parse_budget("64 potatoes")
+    Traceback (most recent call last):
+    ...
+    ValueError: budget must be a number of bytes or a text such as '64KiB' or '1MB', not '64 potatoes'.
+    """
+    if isinstance(budget, Integral) and not isinstance(budget, bool) and 0 < budget < MOST_BYTES:
+        return int(budget)
+    if isinstance(budget, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", budget)
+        if match and match[2].upper() in _UNITS:
+            size = float(match[1]) * _UNITS[match[2].upper()]
+            if 1.0 <= size < MOST_BYTES:
+                return int(size)
+    raise ValueError(f"budget must be a number of bytes or a text such as '64KiB' or '1MB', not {budget!r}.")
+
+
+def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precision: str = "float64") -> int:
+    """Return the bytes a learner keeps, working scratch apart: exactly what the compiled core allocates."""
+    real = 8 if precision == "float64" else 4
+    triangle = buffer_size * (buffer_size + 1) // 2
+    matrices = int(settings.keep_gram) + int(settings.projection == "exact")
+    reals = buffer_size * dim + 2 * buffer_size + matrices * triangle
+    kinds = buffer_size if settings.sampling == "stratified" else 0
+    return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
+
+
+def scaler_bytes(dim: int, precision: str = "float64") -> int:
+    """Return the bytes of the running statistics of each feature of a space; means are always of 8 bytes.
+
+    >>> scaler_bytes(10), scaler_bytes(10, "float32")
+    (240, 160)
+    """
+    real = 8 if precision == "float64" else 4
+    return (8 + 2 * real) * dim
+
+
+def newcomer_room(budget: int) -> int:
+    """Return the bytes of a budget kept free for features that belong to no space yet, and for their rows.
+
+    >>> newcomer_room(2048), newcomer_room(16384), newcomer_room(65536)
+    (128, 512, 2048)
+    """
+    return max(budget // 32, min(budget // 32 + 64, 512))
+
+
+def waiting_room(budget: int) -> int:
+    """Return the bytes that newcomers may have where many come at once, for which experts give way.
+
+    >>> waiting_room(4096), waiting_room(65536)
+    (704, 10240)
+    """
+    return newcomer_room(budget) + budget // 8
+
+
+def pending_bytes(widths: Iterable[int]) -> int:
+    """Return the bytes of rows of so many values, each with a label and a weight."""
+    return sum(8 * (width + 2) for width in widths)
+
+
+def map_bytes(new_dim: int, old_dim: int) -> int:
+    """Return the bytes of a recovery map with its normal equations."""
+    return 8 * (new_dim * old_dim + new_dim + old_dim + new_dim * (new_dim + 1) // 2 + 1)
+
+
+def hedge_bytes(experts: int) -> int:
+    """Return the bytes of the weights and of what their regret is checked with."""
+    return 8 * (2 * experts + 4)
+
+
+def names_bytes(names: Iterable[Hashable]) -> int:
+    """Return the bytes of feature names, as UTF-8 text."""
+    return sum(len(str(name).encode()) for name in names)
+
+
+def wrapper_bytes(root: object) -> int:
+    """Return the bytes of the Python objects that make up a model, without the numbers they hold."""
+    seen: set[int] = set()
+
+    def size(thing: object) -> int:
+        if id(thing) in seen or isinstance(thing, (type, ModuleType, BuiltinFunctionType)):
+            return 0
+        seen.add(id(thing))
+        own = sys.getsizeof(thing) - (int(thing.nbytes) if isinstance(thing, np.ndarray) else 0)
+        parts: Iterable[object] = ()
+        if isinstance(thing, dict):
+            parts = thing.values()
+        elif isinstance(thing, (list, tuple)):
+            parts = thing
+        elif hasattr(thing, "__dict__"):
+            parts = (vars(thing),)
+        elif hasattr(thing, "__slots__"):
+            parts = [getattr(thing, name, None) for name in thing.__slots__]
+        return own + sum(map(size, parts))
+
+    return size(root)
+
+
+def _round_up(size: int) -> int:
+    return (size + 7) // 8 * 8

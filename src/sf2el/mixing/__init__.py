@@ -1,0 +1,1 @@
+"""Which experts are followed, and by how much."""

@@ -1,0 +1,1 @@
+"""The model: its state, a row's way through it, and transitions."""

@@ -1,0 +1,1 @@
+"""The published algorithm and its parts."""
