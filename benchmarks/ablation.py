@@ -29,10 +29,12 @@ import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from sf2el import SF2EL, maps  # noqa: E402
+from sf2el import SF2EL  # noqa: E402
 from sf2el.datasets import load  # noqa: E402
 from sf2el.experts.posterior import PosteriorSettings  # noqa: E402
-from sf2el.model.bank import recipe, weights  # noqa: E402
+from sf2el.maps import joint_map as maps  # noqa: E402
+from sf2el.mixing import weights  # noqa: E402
+from sf2el.model import bank as recipe  # noqa: E402
 from sf2el.streams import stream_for  # noqa: E402
 
 DATASETS = ("credit-a", "diabetes", "svmguide3", "swiss", "htru_2", "magic04")

@@ -32,8 +32,9 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is l
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
-from sf2el import maps  # noqa: E402
-from sf2el.model.bank import recipe, weights  # noqa: E402
+from sf2el.maps import joint_map as maps  # noqa: E402
+from sf2el.mixing import weights  # noqa: E402
+from sf2el.model import bank as recipe  # noqa: E402
 from sf2el.reproduce.declared import settings_file  # noqa: E402
 from sf2el.reproduce.default_baselines import LOGISTIC, REFIT, run_refit, run_river  # noqa: E402
 from sf2el.reproduce.default_units import run_default  # noqa: E402

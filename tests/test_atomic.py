@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sf2el import SF2EL, atomic
+from sf2el import SF2EL
+from sf2el.storage import atomic
 from sf2el.storage.atomic import write_bytes, write_text
 
 SIZE = 200_000

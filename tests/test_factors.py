@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from test_budget import check_bytes
 
-from sf2el import SF2EL, _core
+from sf2el import SF2EL
+from sf2el import core as _core
 from sf2el.experts.posterior import affine_bytes
 from sf2el.maps.joint_map import RANK, JointMap
 from sf2el.maps.sketch import ROOM

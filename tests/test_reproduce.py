@@ -94,11 +94,11 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
 
 @pytest.mark.parametrize(
     "changed",
-    ["experiments/protocol.py", "streams/cut.py", "learner.py", "bank/bank.py", "_core/backend/learner.py"],
+    ["reproduce/protocol.py", "streams/cut.py", "paper/learner.py", "model/bank.py", "core/backend/learner.py"],
 )
 def test_results_of_other_code_are_not_used(changed, swiss, tmp_path, monkeypatch):
-    files = ["experiments/readings.py", "experiments/protocol.py", "streams/cut.py", "learner.py"]
-    for name in [*files, "bank/bank.py", "_core/backend/learner.py"]:
+    files = ["reproduce/readings.py", "reproduce/protocol.py", "streams/cut.py", "paper/learner.py"]
+    for name in [*files, "model/bank.py", "core/backend/learner.py"]:
         (tmp_path / "sf2el" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sf2el" / name).write_text("old")
     monkeypatch.setattr(code.sf2el, "__file__", str(tmp_path / "sf2el" / "__init__.py"))

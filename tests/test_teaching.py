@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from sf2el import SF2EL, SF2ELRegressor
+from sf2el.experts import teaching
 from sf2el.memory.giving_way import linear_of
-from sf2el.model.bank import recipe, teaching
+from sf2el.model import bank as recipe
 
 OLD, NEW = ("a", "b"), ("c", "d")
 

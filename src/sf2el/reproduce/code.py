@@ -11,6 +11,9 @@ from pathlib import Path
 
 import sf2el
 
+MODEL = ("model", "features", "experts", "maps", "mixing", "memory", "inputs", "core", "paper")
+"""Folders of what a model is made of."""
+
 
 def code_digest(*own: str, model: bool = True, packages: tuple[str, ...] = ()) -> str:
     """Return a digest of files of this package, of the streams and, unless told otherwise, of the model.
@@ -24,10 +27,11 @@ def code_digest(*own: str, model: bool = True, packages: tuple[str, ...] = ()) -
 
 @cache
 def _content(root: Path, own: tuple[str, ...], model: bool) -> str:
-    files = [*(root / "experiments" / name for name in own), *sorted((root / "streams").glob("*.py"))]
+    files = [*(root / "reproduce" / name for name in own), *sorted((root / "streams").glob("*.py"))]
     if model:
-        files += sorted(root.glob("*.py")) + sorted((root / "bank").glob("*.py"))
-        files += sorted((root / "_core").rglob("*.py"))
+        files += sorted(root.glob("*.py"))
+        for folder in MODEL:
+            files += sorted((root / folder).rglob("*.py"))
         core = find_spec("sf2el.core._native")
         files += [Path(core.origin)] if core and core.origin else []
     digest = hashlib.sha256()
