@@ -152,11 +152,11 @@ public:
     using ExpertOf::ExpertOf;
 
     OnlineLogistic copy() const { return OnlineLogistic(core_->copy()); }
-    Out<double> state() const { return copy_out(core_->block().data(), core_->block().size()); }
+    Out<double> state() const { return copy_out(core_->numbers().data(), core_->numbers().size()); }
 
     void set_state(const Vector& in) {
-        check_same_length(core_->block().size(), in.shape(0));
-        std::copy(in.data(), in.data() + in.shape(0), core_->block().begin());
+        check_same_length(core_->numbers().size(), in.shape(0));
+        std::copy(in.data(), in.data() + in.shape(0), core_->numbers().begin());
     }
 };
 

@@ -105,6 +105,24 @@ public:
         learner.fill_gram();
     }
 
+    unsigned char* block() override { return reinterpret_cast<unsigned char*>(block_.get()); }
+
+    bool is_sound() override {
+        auto learner = view();
+        const LearnerCounters& c = learner.counters();
+        const size_t b = params_.capacity;
+        bool sound = c.n <= b && c.kept[0] + c.kept[1] <= b && c.labels <= c.seen && c.inverse_ready <= 1 &&
+                     c.decay[0] > 0.0 && c.decay[0] <= 1.0 && c.decay[1] > 0.0 && c.decay[1] <= 1.0 &&
+                     c.norm_bound >= 0.0 && c.norm_bound <= 1e300;
+        const Real* reals = reinterpret_cast<const Real*>(block() + sizeof(LearnerCounters));
+        const Real* end = learner.kinds() ? reinterpret_cast<const Real*>(learner.kinds())
+                                          : reinterpret_cast<const Real*>(block() + state_bytes());
+        for (; reals < end; ++reals) sound = sound && *reals >= -Limits<Real>::huge && *reals <= Limits<Real>::huge;
+        for (size_t s = 0; sound && s < c.n; ++s) sound = learner.weights()[s] > Real(0) && (!learner.kinds() || learner.kinds()[s] <= 1);
+        return sound;
+    }
+
+    std::unique_ptr<AnyExpert> clone() const override { return copy(); }
     size_t state_bytes() const override { return Learner<Real>::state_bytes(params_); }
     size_t scratch_bytes() const override { return Learner<Real>::scratch_bytes(params_); }
 

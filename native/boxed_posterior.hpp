@@ -37,6 +37,10 @@ public:
 
     size_t state_bytes() const override { return Core::state_bytes(params_); }
     size_t scratch_bytes() const override { return Core::scratch_bytes(params_); }
+    unsigned char* block() override { return reinterpret_cast<unsigned char*>(block_.get()); }
+    bool is_sound() override { return Core::is_sound(params_, block_.get()); }
+    double shrink(size_t size) override { return view().shrink(size); }
+    std::unique_ptr<AnyExpert> clone() const override { return copy(); }
 
     std::unique_ptr<AnyPosterior> copy() const override {
         auto other = std::make_unique<Own>(params_);
@@ -149,7 +153,16 @@ public:
     }
 
     const LogisticParams& params() const override { return params_; }
-    std::vector<double>& block() override { return block_; }
+    std::vector<double>& numbers() override { return block_; }
+    unsigned char* block() override { return reinterpret_cast<unsigned char*>(block_.data()); }
+
+    bool is_sound() override {
+        bool sound = block_.back() >= 0.0;
+        for (const double value : block_) sound = sound && value >= -Limits<double>::huge && value <= Limits<double>::huge;
+        return sound;
+    }
+
+    std::unique_ptr<AnyExpert> clone() const override { return copy(); }
     size_t state_bytes() const override { return block_.size() * sizeof(double); }
     size_t scratch_bytes() const override { return OnlineLogistic::scratch_reals(params_) * sizeof(double); }
     std::unique_ptr<AnyLogistic> copy() const override { return std::make_unique<BoxedLogistic>(*this); }

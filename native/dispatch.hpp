@@ -32,6 +32,10 @@ public:
     virtual double teach(const double* x, double y, double weight, bool late, double* scores) = 0;
     virtual std::size_t state_bytes() const = 0;
     virtual std::size_t scratch_bytes() const = 0;
+    virtual std::unique_ptr<AnyExpert> clone() const = 0;
+    // All that it keeps, state_bytes() in one place; and whether that can be what an expert has kept.
+    virtual unsigned char* block() = 0;
+    virtual bool is_sound() = 0;
 };
 
 class AnyLearner : public AnyExpert {
@@ -64,13 +68,15 @@ public:
     virtual const PosteriorCounters& counters() const = 0;
     virtual PosteriorState state() = 0;
     virtual void set_state(const PosteriorState& state) = 0;
+    // Projects radial functions onto the others until so many are left; returns how far the function moved, squared.
+    virtual double shrink(std::size_t size) = 0;
     virtual std::unique_ptr<AnyPosterior> copy() const = 0;
 };
 
 class AnyLogistic : public AnyExpert {
 public:
     virtual const LogisticParams& params() const = 0;
-    virtual std::vector<double>& block() = 0;
+    virtual std::vector<double>& numbers() = 0;
     virtual std::unique_ptr<AnyLogistic> copy() const = 0;
 };
 

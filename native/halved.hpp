@@ -99,6 +99,38 @@ public:
         return risk;
     }
 
+    // As of a Posterior.
+    double shrink(size_t size) {
+        if (c_->n <= size) return 0.0;
+        double moved = 0.0;
+        thaw_rows();
+        thaw_factor();
+        thaw_innovations();
+        for (size_t k = 0; k < p_.outputs; ++k) std::copy(mean(k), mean(k) + linear_ + c_->n, working_mean(k));
+        while (c_->n > size) moved += remove(least_useful());
+        keep_rows();
+        keep_factor();
+        keep_learned();
+        return moved;
+    }
+
+    static bool is_sound(const PosteriorParams& p, const void* state) {
+        const auto* c = static_cast<const PosteriorCounters*>(state);
+        if (!Single::are_sound(p, *c)) return false;
+        const float* means = reinterpret_cast<const float*>(c + 1);
+        const size_t floats = p.outputs * coordinates(p), halves = p.size * p.dim + packed_size(coordinates(p));
+        size_t wrong = 0;
+        for (size_t i = 0; i < floats; ++i) wrong += !(means[i] >= -Limits<float>::huge && means[i] <= Limits<float>::huge);
+        const Half* half = reinterpret_cast<const Half*>(means + floats);
+        for (size_t i = 0; i < halves; ++i) wrong += (half[i] & 0x7c00u) == 0x7c00u;
+        if (p.keep_inverse)
+            for (size_t i = 0; i < p.size; ++i) {
+                const auto exponent = static_cast<std::int16_t>(half[halves + i]);
+                wrong += exponent < -60 || exponent > 60;
+            }
+        return wrong == 0;
+    }
+
     PosteriorCounters& counters() { return *c_; }
     size_t linear() const { return linear_; }
     size_t size() const { return c_->n; }
@@ -535,15 +567,18 @@ private:
         return best;
     }
 
-    void remove(size_t i) {
+    // Returns by how much the functions move, squared.
+    double remove(size_t i) {
         const size_t n = size(), all = linear_ + n;
         // k_i is written over the others with the coefficients -Q_.i / Q_ii, Q = F'F.
         for (size_t r = 0; r < n; ++r) e_[r] = r < i ? 0.0f : f_[packed_row(r) + i];
         times_factor(e_, u_);
         const float pivot = float(double(u_[i]) > Single::least_pivot ? double(u_[i]) : Single::least_pivot);
+        double moved = 0.0;
         for (size_t k = 0; k < p_.outputs; ++k) {
             float* a = working_mean(k) + linear_;
             const float alpha = a[i];
+            moved += double(alpha) * double(alpha) / double(pivot);
             for (size_t s = 0; s < n; ++s) a[s] -= u_[s] / pivot * alpha;
             for (size_t s = i; s + 1 < n; ++s) a[s] = a[s + 1];
         }
@@ -555,6 +590,7 @@ private:
         drop_last(i, all);
         --c_->n;
         if (++c_->removed % removals_between_refreshes == 0 && p_.keep_inverse) refresh();
+        return moved;
     }
 
     // Turns coordinates pairwise until column i of F has an entry in the last one only, and leaves both out of F.

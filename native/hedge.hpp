@@ -17,6 +17,10 @@ public:
         weigh(0.0);
     }
 
+    // Goes on with what the block holds.
+    struct Adopt {};
+    Hedge(size_t experts, double eta, double* block, Adopt) : n_(experts), eta_(eta), block_(block) {}
+
     size_t experts() const { return n_; }
     const double* weights() const { return block_; }
     const double* cumulative() const { return block_ + n_; }     // risk of each expert so far

@@ -31,6 +31,11 @@ public:
         : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1), sums_(reinterpret_cast<Real*>(mean_ + dim)),
           fourths_(fourths ? sums_ + packed_size(dim) : nullptr) {}
 
+    // Goes on with a block that has room for more features than the `dim` in use.
+    Moments(size_t room, void* block, Adopt, size_t dim)
+        : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1),
+          sums_(reinterpret_cast<Real*>(mean_ + room)), fourths_(nullptr) {}
+
     // `scratch`: dim doubles.
     void observe(const double* x, double* scratch) {
         const double n = *count_ + 1.0, share = (n - 1.0) / n;
@@ -52,34 +57,58 @@ public:
 
     // Gives each gap of a row, where it is NaN, the mean of that feature given those observed, as if all were
     // Gaussian; nothing where too little is known. The fewer rows there were, the less is made of what they have in
-    // common. `view` is the row as these rows are, `scratch` fill_reals(dim) doubles.
-    void fill(const double* row, double* view, double* scratch) const {
+    // common. `view` is the row as these rows are, `scratch` fill_reals(dim) doubles. With `keep` the row is then
+    // observed: as filled, and with the covariance that the gaps have given the rest, which expected values lack.
+    void fill(const double* row, double* view, double* scratch, bool keep = false) {
         const size_t seen = size_t(std::count_if(row, row + dim_, [](double x) { return x == x; }));
-        if (seen == 0 || seen == dim_ || !(*count_ >= 2.0)) return;
+        const size_t gaps = dim_ - seen;
+        double* own = scratch;
+        scratch += dim_;
+        if (seen == 0) return;
+        if (gaps == 0 || !(*count_ >= 2.0)) {
+            if (keep) observe(view, own);
+            return;
+        }
         double trace = 0.0;
         for (size_t i = 0; i < dim_; ++i) trace += covariance(i, i);
         const double ridge = (fill_ridge + 1.0 / *count_) * trace / double(dim_) + 1e-12;
-        const Dense among(seen, seen, scratch), pull(seen, 1, scratch);
+        // Among those seen R'R; with the gaps R'^-1 C; and the row itself, R'^-1 (x - mean), as the last column.
+        const Dense among(seen, seen, scratch), across(seen, gaps + 1, scratch);
         for (size_t i = 0, a = 0; i < dim_; ++i) {
             if (row[i] != row[i]) continue;
-            pull[a][0] = view[i] - mean_[i];
-            for (size_t j = i, b = a; j < dim_; ++j)
-                if (row[j] == row[j]) among[a][b++] = covariance(i, j);
+            for (size_t j = 0, b = 0, g = 0; j < dim_; ++j) {
+                if (row[j] != row[j]) across[a][g++] = covariance(i, j);
+                else if (b++ >= a) among[a][b - 1] = covariance(i, j);
+            }
+            across[a][gaps] = view[i] - mean_[i];
             ++a;
         }
         factor(among, [&](size_t) { return ridge; });
-        solve_lower(among, pull);
-        solve_upper(among, pull);
-        for (size_t i = 0; i < dim_; ++i) {
+        solve_lower(among, across);
+        const Dense left(gaps, gaps + 1, scratch);
+        add_transposed_product(left, 1.0, across, across);
+        for (size_t i = 0, g = 0; i < dim_; ++i)
+            if (row[i] != row[i]) view[i] = mean_[i] + left[g++][gaps];
+        if (!keep) return;
+        for (size_t i = 0, g = 0; i < dim_; ++i) {
             if (row[i] == row[i]) continue;
-            double sum = mean_[i];
-            for (size_t j = 0, a = 0; j < dim_; ++j)
-                if (row[j] == row[j]) sum += covariance(i, j) * pull[a++][0];
-            view[i] = sum;
+            for (size_t j = 0, h = 0; j <= i; ++j) {
+                if (row[j] == row[j]) continue;
+                left[g][h] = covariance(i, j) - left[g][h];
+                ++h;
+            }
+            ++g;
+        }
+        observe(view, own);
+        for (size_t i = 0, g = 0; i < dim_; ++i) {
+            if (row[i] == row[i]) continue;
+            for (size_t j = 0, h = 0; j <= i; ++j)
+                if (row[j] != row[j]) sums_[packed_at(i, j)] += static_cast<Real>(left[g][h++]);
+            ++g;
         }
     }
 
-    static size_t fill_reals(size_t dim) { return Dense::reals(dim, dim) + Dense::reals(dim, 1); }
+    static size_t fill_reals(size_t dim) { return dim + 2 * Dense::reals(dim, dim) + 2 * Dense::reals(dim, dim + 1); }
 
     double& count() { return *count_; }
     double* mean() { return mean_; }

@@ -138,6 +138,33 @@ public:
         return may_join(p, c.n, slack * nearest) || (c.n > 1 && tie_weight(p, c.n, farther) >= slack * least_tie);
     }
 
+    // Leaves so many radial functions at most; returns by how much that moves the functions, squared.
+    double shrink(size_t size) {
+        double moved = 0.0;
+        while (c_->n > size) {
+            ready();
+            moved += remove(least_useful());
+        }
+        return moved;
+    }
+
+    // Whether a block can be what a posterior with these parameters has kept.
+    static bool is_sound(const PosteriorParams& p, const void* state) {
+        const auto* c = static_cast<const PosteriorCounters*>(state);
+        if (!are_sound(p, *c)) return false;
+        const Real* reals = reinterpret_cast<const Real*>(c + 1);
+        const size_t count = slots(p) * p.dim + p.outputs * coordinates(p) + packed_size(coordinates(p)) +
+                             (p.keep_inverse ? inverse_reals(p) : 0);
+        constexpr Real huge = Limits<Real>::huge;
+        size_t wrong = 0;
+        for (size_t i = 0; i < count; ++i) wrong += !(reals[i] >= -huge && reals[i] <= huge);
+        return wrong == 0;
+    }
+
+    static bool are_sound(const PosteriorParams& p, const PosteriorCounters& c) {
+        return c.n <= p.size && c.residuals >= 0.0 && c.residuals <= Limits<double>::huge;
+    }
+
     // Q; where it is not kept, it is good until the scratch is used again.
     Real* inverse() {
         ready();
@@ -429,11 +456,14 @@ private:
         return best;
     }
 
-    // k_i is written over the other kept rows with the coefficients u = -Q_.i / Q_ii.
-    void remove(size_t i) {
+    // k_i is written over the other kept rows with the coefficients u = -Q_.i / Q_ii. Returns by how much the
+    // functions move, squared.
+    double remove(size_t i) {
         const size_t n = c_->n, all = linear_ + n, at = linear_ + i;
         packed_column(inverse_, i, e_, n);
         const Real q = static_cast<Real>(double(e_[i]) > least_pivot ? double(e_[i]) : least_pivot);
+        double moved = 0.0;
+        for (size_t k = 0; k < p_.outputs; ++k) moved += double(mean(k)[at]) * double(mean(k)[at]) / double(q);
         for (size_t j = 0; j < linear_; ++j) u_[j] = Real(0);
         for (size_t s = 0; s < n; ++s) u_[linear_ + s] = -e_[s] / q;
         u_[at] = Real(0);
@@ -458,6 +488,7 @@ private:
             invert();
             ++c_->refreshed;
         }
+        return moved;
     }
 
     void ready() {

@@ -20,13 +20,18 @@ public:
     static size_t reals(const RecoveryParams& p) {
         return size_t(p.from) * p.to + p.from + p.to + packed_size(p.from) + 1;
     }
-    RecoveryMap(const RecoveryParams& p, double* block) : p_(p) {
+    RecoveryMap(const RecoveryParams& p, double* block) : RecoveryMap(p, block, Adopt{}) {
+        for (size_t i = 0; i < reals(p); ++i) block[i] = 0.0;
+    }
+
+    // Goes on with what the block holds.
+    struct Adopt {};
+    RecoveryMap(const RecoveryParams& p, double* block, Adopt) : p_(p) {
         matrix_ = block;
         from_sum_ = matrix_ + size_t(p.from) * p.to;
         to_sum_ = from_sum_ + p.from;
         normal_ = to_sum_ + p.to;
         count_ = normal_ + packed_size(p.from);
-        for (size_t i = 0; i < reals(p); ++i) block[i] = 0.0;
     }
 
     double rows() const { return *count_; }

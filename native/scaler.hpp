@@ -41,12 +41,15 @@ public:
     static size_t bytes(size_t dim) { return dim * (sizeof(double) + 2 * sizeof(Real)); }
 
     // divisor 0: sqrt(dim), so that the squared distance of two rows does not grow with the number of features.
-    Scaler(size_t dim, void* block, double divisor = 0.0)
-        : dim_(dim), shrink_(1.0 / (divisor > 0.0 ? divisor : std::sqrt(double(dim)))),
-          means_(static_cast<double*>(block)), spreads_(reinterpret_cast<Real*>(means_ + dim)),
-          counts_(spreads_ + dim) {
+    Scaler(size_t dim, void* block, double divisor = 0.0) : Scaler(dim, dim, block, divisor) {
         std::memset(block, 0, bytes(dim));
     }
+
+    // Goes on with what a block for `room` features holds, of which `dim` are in use.
+    Scaler(size_t dim, size_t room, void* block, double divisor)
+        : dim_(dim), shrink_(1.0 / (divisor > 0.0 ? divisor : std::sqrt(double(dim)))),
+          means_(static_cast<double*>(block)), spreads_(reinterpret_cast<Real*>(means_ + room)),
+          counts_(spreads_ + room) {}
 
     // Scales a row by the statistics with that row included, clipped to five
     // standard deviations and divided by the divisor. Where `keep`, the row stays
@@ -62,25 +65,66 @@ public:
                 out[j] = 0.0;
                 continue;
             }
-            const double before = double(counts_[j]), count = before + 1.0;
-            const double apart = Spread<Real>::sum(spreads_[j], before);
-            double held = x[j], ahead = held - means_[j];
-            if (before >= few && apart > 0.0 && ahead * ahead * before > far * far * apart) {
-                ahead = std::copysign(far * std::sqrt(apart / before), ahead);
-                held = means_[j] + ahead;
-            }
-            const double mean = means_[j] + ahead / count;
-            const double spread = apart + ahead * (held - mean);
-            const double sd = std::sqrt(spread / count);
-            double z = sd > 0.0 ? (x[j] - mean) / sd : 0.0;
-            z = z < 5.0 ? z : 5.0;
-            z = z > -5.0 ? z : -5.0;
-            out[j] = z * shrink_;
-            if (keep) {
-                means_[j] = mean;
-                spreads_[j] = Spread<Real>::kept(spread, count);
-                counts_[j] = counted(count);
-            }
+            const Seen seen = with(j, x[j]);
+            const double sd = std::sqrt(seen.spread / seen.count);
+            out[j] = clip(sd > 0.0 ? (x[j] - seen.mean) / sd : 0.0) * shrink_;
+            if (keep) take(j, seen);
+        }
+    }
+
+    // The same of rows in which a value that is not there counts as 0, read as such: with the share p of rows that
+    // have a feature, its mean m and its variance v where it is there, mean pm and variance p(v + m^2 (1 - p)).
+    // `rows`: so far, this one included. Changes nothing. Gaps for which `recovered` has a scaled value count as
+    // observed; it may be null.
+    void scale_with_zeros(const double* x, double* out, const double* recovered, double rows, bool kept) const {
+        for (size_t j = 0; j < dim_; ++j) {
+            const bool there = x[j] == x[j];
+            const Seen seen = there && !kept ? with(j, x[j]) : now(j);
+            const double variance = seen.count > 0.0 ? seen.spread / seen.count : 0.0;
+            const double share = seen.count < rows ? seen.count / rows : 1.0, mean = seen.mean;
+            const double sd = std::sqrt(share * (variance + mean * mean * (1.0 - share)));
+            double read = there ? x[j] : 0.0;
+            if (!there && recovered) read = mean + recovered[j] / shrink_ * std::sqrt(variance);
+            out[j] = clip(sd > 0.0 ? (read - share * mean) / sd : 0.0) * shrink_;
+        }
+    }
+
+    // Whether each feature is there, as a number of mean 0 and variance 1 over the divisor.
+    void presence(const double* x, double* out, double rows, bool kept) const {
+        for (size_t j = 0; j < dim_; ++j) {
+            const bool there = x[j] == x[j];
+            const double count = double(counts_[j]) + (there && !kept ? 1.0 : 0.0);
+            const double share = count < rows ? count / rows : 1.0, sd = std::sqrt(share * (1.0 - share));
+            out[j] = clip(sd > 0.0 ? ((there ? 1.0 : 0.0) - share) / sd : 0.0) * shrink_;
+        }
+    }
+
+    // Whether its block can be what a scaler has kept.
+    bool is_sound() const {
+        size_t wrong = 0;
+        for (size_t j = 0; j < dim_; ++j)
+            wrong += !(means_[j] >= -largest && means_[j] <= largest && spreads_[j] >= Real(0) && double(spreads_[j]) <= 1e300 &&
+                       counts_[j] >= Real(0) && double(counts_[j]) <= 1e18);
+        return wrong == 0;
+    }
+
+    double mean(size_t j) const { return means_[j]; }
+    double count(size_t j) const { return double(counts_[j]); }
+    double deviation(size_t j) const {
+        const Seen seen = now(j);
+        return std::sqrt(seen.spread / (seen.count > 1.0 ? seen.count : 1.0));
+    }
+
+    // Goes on with these statistics of a feature that it has not seen yet.
+    void take_if_new(size_t j, double mean, double deviation, double count) {
+        if (!(double(counts_[j]) > 0.0)) take(j, {mean, deviation * deviation * count, count});
+    }
+
+    // Forgets what it knows of features from this one on.
+    void clear_from(size_t first) {
+        for (size_t j = first; j < dim_; ++j) {
+            means_[j] = 0.0;
+            spreads_[j] = counts_[j] = Real(0);
         }
     }
 
@@ -113,7 +157,40 @@ public:
     }
 
 private:
-    static constexpr double few = 10.0, far = 20.0, largest = 1e100;
+    static constexpr double few = 10.0, far = 20.0, largest = 1e100, most_deviations = 5.0;
+
+    // The statistics of a feature: mean, sum of squared deviations, count.
+    struct Seen {
+        double mean, spread, count;
+    };
+
+    Seen now(size_t j) const {
+        return {means_[j], Spread<Real>::sum(spreads_[j], double(counts_[j])), double(counts_[j])};
+    }
+
+    // As they are with one value more.
+    Seen with(size_t j, double x) const {
+        const double before = double(counts_[j]), count = before + 1.0;
+        const double apart = Spread<Real>::sum(spreads_[j], before);
+        double held = x, ahead = held - means_[j];
+        if (before >= few && apart > 0.0 && ahead * ahead * before > far * far * apart) {
+            ahead = std::copysign(far * std::sqrt(apart / before), ahead);
+            held = means_[j] + ahead;
+        }
+        const double mean = means_[j] + ahead / count;
+        return {mean, apart + ahead * (held - mean), count};
+    }
+
+    void take(size_t j, const Seen& seen) {
+        means_[j] = seen.mean;
+        spreads_[j] = Spread<Real>::kept(seen.spread, seen.count);
+        counts_[j] = counted(seen.count);
+    }
+
+    static double clip(double z) {
+        z = z < most_deviations ? z : most_deviations;
+        return z > -most_deviations ? z : -most_deviations;
+    }
 
     static Real counted(double count) {
         return static_cast<Real>(count < Spread<Real>::most_rows ? count : Spread<Real>::most_rows);
