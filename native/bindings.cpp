@@ -534,4 +534,5 @@ NB_MODULE(_native, m) {
     bind_bank(m);
     bind_fixed_share(m);
     bind_round(m);
+    bind_state(m);
 }

@@ -196,6 +196,7 @@ std::ptrdiff_t gather_row(const nb::dict& row, const nb::tuple& names, double* o
 
 // Each adds a group of classes to the module.
 void bind_round(nb::module_& m);
+void bind_state(nb::module_& m);
 void bind_moments(nb::module_& m);
 void bind_maps(nb::module_& m);
 void bind_experts(nb::module_& m);

@@ -338,14 +338,19 @@ void state(A& a, ModelState& s) {
     a.number(s.gapped);
     a.number(s.candidate_room);
     a.number(s.forgotten_after);
-    a.number(s.policy);
+    a.number(s.current_since);
+    a.number(s.young_until);
+    a.number(s.opened_at);
+    a.number(s.lost_at);
+    a.number(s.deaf_until);
+    a.number(s.exact);
     if constexpr (A::reading) {
         a.require(outputs >= 1 && outputs != 2 && outputs <= 1024, "it has no outputs");
         a.require(s.rows < never && s.began <= s.rows && s.refit_at > s.rows && s.review_at > s.rows, "its rows are not counted");
         a.require(s.forgotten_after >= 1 && s.pause >= 1, "it forgets at once");
     }
     a.part(Part::names);
-    const std::size_t n = a.count(s.features.size(), 11);
+    const std::size_t n = a.count(s.features.size(), 10);
     s.features.resize(n);
     s.names.resize(n);
     for (Feature& f : s.features) {

@@ -1,8 +1,8 @@
 // A model's whole state, and the one way that every row goes through it. No Python: bindings and devices share it.
 #pragma once
 
-#include <array>
-#include <cstdio>
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 #include "parts.hpp"
@@ -49,7 +49,7 @@ enum class Learned : int { yes = 0, yes_and_review = 1, change = 2 };
 
 class ModelState {
 public:
-    static constexpr std::size_t most_waiting = 4, memory_words = 8;
+    static constexpr std::size_t most_waiting = 4;
     static constexpr std::uint32_t longest_pause = 20;
     static constexpr double incoming_weight = 1e-3, incoming_prior = 1e-2, lost_share = 0.9, worth = 0.95;
 
@@ -68,7 +68,10 @@ public:
     std::uint64_t rows = 0, began = 0, refit_at = never, review_at = never, wake_at = never;
     std::uint32_t silent = 0, pause = 1;  // rows without the current space's features: now, and at most before
     std::uint32_t candidate_room = 1 << 20, forgotten_after = 20;
-    std::array<std::int64_t, memory_words> policy{};  // what a feature policy remembers
+    // What a feature policy goes by: when the current space began, until when it is young (newcomers join it), when
+    // the space beside it opened, when a feature was last lost, and until when candidates change nothing.
+    std::uint64_t current_since = 0, young_until = 0, opened_at = 0, lost_at = 0, deaf_until = 0;
+    bool exact = false;         // whether periods are told by rows' exact features
     std::vector<Waiting> waiting;
 
     // ---- who is where
@@ -112,7 +115,8 @@ public:
 
     // Learns a row, unless its features may change the spaces: then nothing is touched. `said`: room for what was
     // predicted before, or null. `settled`: the features have been counted and change nothing.
-    Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false) {
+    // `recovered`: room for the share of all weight that experts of ended spaces had, or null.
+    Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false, double* recovered = nullptr) {
         if (!settled) {
             if (spaces.empty() || wakes(row, strangers)) return Learned::change;
             attend(row);
@@ -124,17 +128,15 @@ public:
             if (score(w)) mix(w, said);
             else
                 for (std::size_t k = 0; k < outputs; ++k) said[k] = 0.0;
+            if (recovered) *recovered = recovered_weight(w);
         }
         if (vanishes(w)) vanish(w);
-        teach(w, y, weight, false, said != nullptr);
+        teach(w, y, weight, false);
         ++rows;
-        bool solved = false;
         if (rows == refit_at) {
             solve_maps();
             schedule();
-            solved = true;
         }
-        (void)solved;
         return rows == review_at ? Learned::yes_and_review : Learned::yes;
     }
 
@@ -144,7 +146,7 @@ public:
         look(row, false, w);
         bool any = false;
         for (std::size_t s = 0; s < spaces.size(); ++s) any = any || w.seen[s].known;
-        if (any) teach(w, y, weight, true, false);
+        if (any) teach(w, y, weight, true);
         return any;
     }
 
@@ -153,29 +155,54 @@ public:
     // Whether a row's features ask for a decision: something may open, join, end or return.
     bool wakes(const Row& row, bool strangers) const {
         if (rows + 1 >= wake_at) return true;
-        const bool young = policy[0] > std::int64_t(rows);  // the policy says until when
-        for (const std::uint32_t id : candidates) {
-            if (!row.has(id)) continue;
-            const Feature& f = features[id];
-            if (young && f.readings >= 1) return true;
-            if (counted(f, true).lately_rows >= 3 || f.readings + 1 >= rare_readings) return true;
-        }
-        (void)strangers;
         if (!gapped) {
             const Space& own = spaces[current()];
             for (const std::uint32_t id : own.ids)
                 if (!row.has(id) && has_any(row, own)) return true;
         }
+        if (exact) return wakes_exactly(row, strangers);
+        if (rows >= deaf_until) {
+            const bool young = rows < young_until;
+            for (const std::uint32_t id : candidates) {
+                if (!row.has(id)) continue;
+                const Feature& f = features[id];
+                if (young && f.readings >= 1) return true;
+                if (counted(f, true).rows >= often_rows || f.readings + 1 >= rare_readings) return true;
+            }
+        }
         if (!incoming) return false;
         for (std::size_t s = current(); s < spaces.size(); ++s)
             for (const std::uint32_t id : spaces[s].ids) {
                 const Feature& f = features[id];
-                if (row.has(id) ? f.gone() : (f.absent + 1 == f.patience())) return true;
+                if (row.has(id) ? f.gone() : (f.absent + 1u == f.patience())) return true;
             }
         return false;
     }
 
+    bool wakes_exactly(const Row& row, bool strangers) const {
+        if (rows < deaf_until) return false;
+        if (!incoming) {
+            if (strangers) return true;
+            for (const std::uint32_t id : row.present)
+                if (!features[id].living) return true;
+            return false;
+        }
+        const Space &old = spaces[current()], &fresh = spaces.back();
+        for (const std::uint32_t id : old.ids)
+            if (row.has(id) && !has_feature(fresh, id)) return false;
+        return has_any(row, fresh);
+    }
+
+    // A candidate that is there often enough to be taken up; `sightings` are enough in any case.
+    bool is_rising(std::uint32_t id, int sightings) const {
+        const Feature& f = features[id];
+        int often = 0;
+        for (int b = 0; b < 8; ++b) often += (f.lately >> b) & 1;
+        return f.readings >= sightings || often >= often_rows || f.readings >= rare_readings;
+    }
+
     static constexpr std::uint8_t rare_readings = 5;
+    static constexpr int often_rows = 3;
     static constexpr std::uint16_t slowest = 1000;
 
     // Counts a row's features.
@@ -189,13 +216,15 @@ public:
                 any = any || there;
                 if (s > current() && f.living > 1) continue;  // counted with the space before
                 if (there) {
-                    const std::uint32_t took = f.absent + 1, slower = f.pace > 1 ? f.pace - 1u : 1u;
+                    const std::uint32_t took = f.absent + 1u, slower = f.pace > 1 ? f.pace - 1u : 1u;
                     const std::uint32_t now = took > slower ? took : slower;
                     f.pace = static_cast<std::uint16_t>(now < slowest ? now : slowest);
                     f.absent = 0;
+                    if (took > 1 && s == current() && rows < young_until) stay_young(took);
                 } else if (f.absent < f.patience()) {
                     if (!f.absent && !space.spells.empty() && space.spells[j] < 255) ++space.spells[j];
                     ++f.absent;
+                    if (f.gone()) lost_at = rows;
                 }
             }
             if (s == current()) {
@@ -231,10 +260,37 @@ public:
         candidates.resize(kept);
     }
 
+    // A space is young for twice the longest pause of a feature in it; newcomers are looked at for as long.
+    void stay_young(std::uint32_t pause_of_one) {
+        const std::uint64_t until = current_since + 2u * pause_of_one;
+        if (until > young_until) young_until = until;
+        const std::uint32_t most = pause_of_one < slowest ? pause_of_one : slowest;
+        if (most > forgotten_after) forgotten_after = most;
+    }
+
+    // Whether there is room for the name of one candidate more, at the cost of those that were not there lately.
+    bool make_room(std::size_t name) {
+        const std::size_t needed = name + 2;
+        while (candidate_bytes() + needed > candidate_room) {
+            std::size_t stalest = candidates.size();
+            for (std::size_t i = 0; i < candidates.size(); ++i) {
+                const Feature& f = features[candidates[i]];
+                if (f.spaces || f.lately) continue;
+                if (stalest == candidates.size() || f.absent > features[candidates[stalest]].absent) stalest = i;
+            }
+            if (stalest == candidates.size()) return false;
+            const std::uint32_t id = candidates[stalest];
+            candidates.erase(candidates.begin() + std::ptrdiff_t(stalest));
+            release(id);
+        }
+        return true;
+    }
+
     // Features that the last row brought and that nobody knew; each is a candidate from now on.
     std::uint32_t note(const std::string& name) {
         std::uint32_t id = nobody;
-        if (!free_.empty()) {
+        if (!free_.empty()) {  // the lowest one: a model that was saved and loaded takes the same
+            std::pop_heap(free_.begin(), free_.end(), std::greater<std::uint32_t>());
             id = free_.back();
             free_.pop_back();
         } else {
@@ -254,17 +310,27 @@ public:
     }
 
     void release(std::uint32_t id) {
+        released.push_back(id);
+        released_names.push_back(names[id]);
         features[id] = Feature{};
         names[id].clear();
-        free_.push_back(id);
-        released.push_back(id);
     }
 
-    std::vector<std::uint32_t> released;  // since it was last looked at: names that the outside may forget
+    // Places that may be taken again once the outside has forgotten whose they were.
+    std::vector<std::uint32_t> released;
+    std::vector<std::string> released_names;
+
+    void reuse_released() {
+        for (const std::uint32_t id : released) {
+            free_.push_back(id);
+            std::push_heap(free_.begin(), free_.end(), std::greater<std::uint32_t>());
+        }
+        released.clear();
+    }
 
     void find_free() {
         free_.clear();
-        for (std::size_t i = features.size(); i-- > 0;)
+        for (std::size_t i = 0; i < features.size(); ++i)
             if (names[i].empty()) free_.push_back(static_cast<std::uint32_t>(i));
     }
 
@@ -366,6 +432,49 @@ public:
         share_out_hedge();
     }
 
+    // The space that has opened is shown the rows that have waited for it.
+    void replay() {
+        if (!incoming) return;
+        Row row;
+        for (const Waiting& one : waiting) {
+            if (one.ids.empty()) continue;
+            for (std::size_t k = 0; k < one.ids.size(); ++k) row.set(one.ids[k], one.values[k]);
+            Working& w = working();
+            look(row, false, w);
+            const std::size_t s = spaces.size() - 1;
+            if (w.seen[s].observed) {
+                see(s, w.seen[s], nullptr, true, w);
+                fit_maps(w);
+                if (settings.train_beside) {
+                    w.scores.resize(outputs);
+                    for (Expert& expert : spaces[s].experts)
+                        if (one.y == one.y || expert.core->uses_unlabelled())
+                            expert.core->teach(w.seen[s].view(expert.code.view), one.y, one.weight, false, w.scores.data());
+                }
+            }
+            row.clear();
+        }
+    }
+
+    // Whether experts of ended spaces play.
+    bool recovers() const { return current() > 0 || dealt; }
+
+    std::vector<double> average_risks() {
+        std::vector<double> out(standings.size());
+        const double by = mixture.rounds > 0.0 ? 1.0 / mixture.rounds : 0.0;
+        std::size_t k = 0, j = 0;
+        const std::size_t n = playing();
+        for (std::size_t s = 0; s < spaces.size(); ++s)
+            for (std::size_t i = 0; i < spaces[s].experts.size(); ++i, ++j) {
+                if (!settings.paper) out[j] = standings[j].loss * by;
+                else if (plays(s) && k < n) out[j] = hedge_block()[n + k++] * by;
+            }
+        return out;
+    }
+
+    const double* hedge_numbers() const { return static_cast<const double*>(hedge.at()); }
+    std::size_t hedge_size() const { return hedge.bytes() / 8; }
+
     bool plays(std::size_t s) const {
         if (s + 1 == spaces.size()) return !incoming || dealt;
         return s == current() || bool(spaces[s].map);
@@ -405,7 +514,7 @@ private:
 
     struct Lately {
         std::uint8_t lately;
-        int lately_rows;
+        int rows;
     };
 
     static Lately counted(const Feature& f, bool there) {
@@ -672,9 +781,17 @@ private:
                 if (plays(s) && k < n) standings[j].weight = hedge_block()[k++];
     }
 
-    void teach(Working& w, double y, double weight, bool late, bool scored) {
+    double recovered_weight(const Working& w) const {
+        std::vector<double> weights(standings.size());
+        effective_weights(w, weights.data());
+        const std::size_t end = experts_before(vanishes(w) || dealt ? spaces.size() - 1 : current());
+        double share = 0.0;
+        for (std::size_t j = 0; j < end; ++j) share += weights[j];
+        return share;
+    }
+
+    void teach(Working& w, double y, double weight, bool late) {
         prepare(w);
-        (void)scored;
         const bool labelled = y == y;
         double* to = w.scores.data();
         std::size_t j = 0;

@@ -91,12 +91,12 @@ struct Expert {
 
 // How often a feature is there.
 struct Feature {
-    std::uint32_t absent = 0;   // rows since it was last there, up to its patience
+    std::uint16_t absent = 0;   // rows since it was last there, up to its patience
     std::uint16_t pace = 1;     // rows that it lately took to come again
     std::uint8_t lately = 0;    // a bit for each of the last rows, the latest the lowest
     std::uint8_t readings = 0;  // rows that had it while it belonged to no living space, up to those that are enough
-    std::uint16_t spaces = 0;   // that have it
-    std::uint16_t living = 0;   // of these, the current one and the one beside it
+    std::uint8_t spaces = 0;    // that have it
+    std::uint8_t living = 0;    // of these, the current one and the one beside it
 
     bool in_use() const { return spaces > 0 || readings > 0; }
     std::uint32_t patience() const { return pace > 2 ? 2u * pace : 5u; }

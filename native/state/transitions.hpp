@@ -28,6 +28,7 @@ public:
         space.precise = state_.settings.precise;
         if (state_.settings.scaled) space.scaler = Block(Space::scaler_bytes(room, space.precise));
         if (related) space.moments = Block(Moments<float>::bytes(room));
+        if (state_.gapped) space.spells.assign(ids.size(), 0);
         const bool beside = !state_.spaces.empty();
         state_.spaces.push_back(std::move(space));
         for (const std::uint32_t id : ids) adopt(id);
@@ -265,6 +266,13 @@ public:
         });
     }
 
+    // There was a row with gaps: from now on absences are counted.
+    void begin_gaps() {
+        state_.gapped = true;
+        for (Space& space : state_.spaces)
+            if (space.spells.empty()) space.spells.assign(space.dim(), 0);
+    }
+
     void drop_moments(std::size_t s) { state_.spaces[s].moments.clear(); }
 
     // ---- rows that wait
@@ -290,6 +298,19 @@ public:
         while (state_.waiting.size() > ModelState::most_waiting) state_.waiting.erase(state_.waiting.begin());
         while (!state_.waiting.empty() && state_.waiting_bytes() + state_.candidate_bytes() > room)
             state_.waiting.erase(state_.waiting.begin());
+    }
+
+    // Candidates and rows that wait have less room.
+    void shrink_waiting() {
+        while (!state_.waiting.empty() && state_.waiting_bytes() + state_.candidate_bytes() > state_.candidate_room)
+            state_.waiting.erase(state_.waiting.begin());
+        while (state_.candidate_bytes() > state_.candidate_room) {
+            std::size_t last = state_.candidates.size();
+            while (last-- > 0 && state_.features[state_.candidates[last]].spaces) {}
+            const std::uint32_t id = state_.candidates[last];
+            state_.candidates.erase(state_.candidates.begin() + std::ptrdiff_t(last));
+            state_.release(id);
+        }
     }
 
     // Features that were forgotten are in no row that waits.

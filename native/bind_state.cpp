@@ -1,0 +1,637 @@
+// Python's model state: dict rows and tables in, and the transitions that a policy and a plan of bytes ask for.
+#include "bindings.hpp"
+#include "state/file.hpp"
+
+namespace sf2el {
+
+const Variant& ModelState::variant() {
+    static const Variant& chosen = sf2el_python::variant([] {
+        const char* name = std::getenv("SF2EL_VARIANT");
+        return std::string(name ? name : "auto");
+    }());
+    return chosen;
+}
+
+}  // namespace sf2el
+
+namespace sf2el_python {
+namespace {
+
+using sf2el::ExpertCode;
+using sf2el::Learned;
+using sf2el::ModelState;
+using sf2el::Transitions;
+using CodeTuple = std::tuple<int, int, int, int, std::uint32_t>;
+
+constexpr std::size_t longest_name = 60;  // digits of a whole number that names a feature
+
+nb::object& reader() {
+    static nb::object* function = new nb::object();  // never destroyed: Python may be gone by then
+    return *function;
+}
+
+ExpertCode code_of(const CodeTuple& code) {
+    const auto [kind, view, rate, form, size] = code;
+    return {std::uint8_t(kind), sf2el::View(view), std::uint8_t(rate), std::uint8_t(form), size};
+}
+
+CodeTuple tuple_of(const ExpertCode& code) { return {code.kind, int(code.view), code.rate, code.form, code.size}; }
+
+// How a feature's name is kept: 's' and text, or 'i' and digits. Empty: it cannot be kept.
+std::string text_of(nb::handle key) {
+    PyObject* raw = key.ptr();
+    Py_ssize_t size = 0;
+    if (PyUnicode_Check(raw)) {
+        const char* text = PyUnicode_AsUTF8AndSize(raw, &size);
+        if (!text) {
+            PyErr_Clear();
+            return {};
+        }
+        return "s" + std::string(text, std::size_t(size));
+    }
+    const nb::object digits = nb::str(nb::int_(nb::borrow(key)));
+    const char* text = PyUnicode_AsUTF8AndSize(digits.ptr(), &size);
+    if (!text || std::size_t(size) > longest_name + 1) {
+        PyErr_Clear();
+        return {};
+    }
+    return "i" + std::string(text, std::size_t(size));
+}
+
+nb::object name_of(const std::string& text) {
+    if (text.empty()) return nb::none();
+    if (text[0] == 's') return nb::steal(PyUnicode_DecodeUTF8(text.data() + 1, Py_ssize_t(text.size() - 1), nullptr));
+    return nb::steal(PyLong_FromString(text.c_str() + 1, nullptr, 10));
+}
+
+// Whole numbers in their order, then texts in theirs.
+bool comes_before(const std::string& a, const std::string& b) {
+    if (a[0] != b[0]) return a[0] == 'i';
+    if (a[0] == 's') return a < b;
+    const bool minus = a[1] == '-';
+    if (minus != (b[1] == '-')) return minus;
+    const bool less = a.size() != b.size() ? a.size() < b.size() : a < b;
+    return minus ? (a != b && !less) : less;
+}
+
+// A feature of a row that the state does not know.
+struct Stranger {
+    std::string text;
+    double value;
+    std::size_t column;
+};
+
+class State {
+public:
+    State(const std::string& task, bool scaled, bool related, bool precise, double forget, std::uint64_t seed) {
+        auto& s = state_.settings;
+        s.task = task == "classes" ? sf2el::Task::binary : task_of_word(task);
+        s.scaled = scaled;
+        s.related = related;
+        s.precise = precise;
+        s.forget = forget;
+        s.seed = seed;
+    }
+
+    State() = default;
+    State(const State& other) : state_(other.state_), names_(nb::steal<nb::dict>(PyDict_Copy(other.names_.ptr()))) {}
+
+    State copy() const { return State(*this); }
+
+    void make_paper(const Expert& learner, bool restart, bool train_beside, double eta, double map_ridge, bool map_intercept) {
+        auto& s = state_.settings;
+        s.paper = true;
+        s.learner = dynamic_cast<sf2el::AnyLearner&>(learner.expert()).params();
+        s.restart = restart;
+        s.train_beside = train_beside;
+        s.eta = eta;
+        s.map_ridge = map_ridge;
+        s.map_intercept = map_intercept;
+    }
+
+    // ---- rows
+
+    nb::object predict(nb::handle x) {
+        read(x);
+        std::vector<double> out(state_.outputs);
+        const bool known = state_.predict(row_, out.data());
+        row_.clear();
+        if (!known) return nb::none();
+        if (out.size() == 1) return nb::float_(out[0]);
+        const std::size_t n = out.size();
+        return nb::cast(own(std::move(out), {n}));
+    }
+
+    // Scores, weights and who is awake; None where nothing of the row is known.
+    nb::object explain(nb::handle x) {
+        read(x);
+        std::vector<double> scores, weights;
+        std::vector<char> awake;
+        const bool any = state_.explain(row_, scores, weights, awake);
+        row_.clear();
+        if (!any) return nb::none();
+        const std::size_t n = weights.size(), k = state_.outputs;
+        scores.resize(n * k);
+        std::vector<bool> up(awake.begin(), awake.begin() + std::ptrdiff_t(n));
+        return nb::make_tuple(own(std::move(scores), {n, k}), own(std::move(weights), {n}), up);
+    }
+
+    // 0: learned; 1: learned, and the plan wants to look again; 2: not touched, since its features ask for a decision.
+    int learn(nb::handle x, double y, double weight) {
+        read(x);
+        check_label(y);
+        check_weight(weight);
+        const Learned code = state_.learn(row_, !strangers_.empty(), y, weight, nullptr);
+        if (code != Learned::change) after(y, weight);
+        row_.clear();
+        return int(code);
+    }
+
+    bool learn_late(nb::handle x, double y, double weight) {
+        read(x);
+        check_late_label(y);
+        check_weight(weight);
+        const bool known = state_.learn_late(row_, y, weight);
+        row_.clear();
+        return known;
+    }
+
+    bool knows(nb::handle x) {
+        read(x);
+        bool any = false;
+        for (const std::uint32_t id : row_.present) any = any || state_.features[id].spaces > 0;
+        row_.clear();
+        return any;
+    }
+
+    // A row that may change the spaces, in three steps: its features are counted, the caller decides, it is learned.
+    // Returns the ids of its features.
+    std::vector<std::uint32_t> begin(nb::handle x) {
+        read(x);
+        state_.attend(row_);
+        note_strangers();
+        forget_released();
+        return row_.present;
+    }
+
+    int finish(double y, double weight) {
+        check_label(y);
+        check_weight(weight);
+        const Learned code = state_.learn(row_, false, y, weight, nullptr, true);
+        Transitions(state_).wait(row_, y, weight, state_.candidate_room);
+        row_.clear();
+        return int(code);
+    }
+
+    // ---- tables
+
+    // Learns rows until one asks for a decision. Returns how many were learned, the last code, what was predicted
+    // before each, and by how much recovered experts weighed (both empty unless wanted).
+    nb::tuple run(const Matrix& rows, const nb::list& names, const Vector& y, std::optional<Vector> weights, bool wanted) {
+        const std::size_t n = rows.shape(0), width = rows.shape(1), k = state_.outputs;
+        check_width(nb::len(names), width);
+        check_same_length(n, y.shape(0));
+        if (weights) check_same_length(n, weights->shape(0));
+        check_known(rows.data(), n * width);
+        for (std::size_t i = 0; i < n; ++i) {
+            check_label(y.data()[i]);
+            if (weights) check_weight(weights->data()[i]);
+        }
+        std::vector<std::string> texts;
+        std::vector<std::uint32_t> ids = columns(names, texts);
+        std::vector<double> said(wanted ? n * k : 0), shares(wanted ? n : 0);
+        Learned code = Learned::yes;
+        std::size_t i = 0;
+        {
+            nb::gil_scoped_release free;
+            for (; i < n && code == Learned::yes; ++i) {
+                const double* values = rows.data() + i * width;
+                strangers_.clear();
+                for (std::size_t j = 0; j < width; ++j) {
+                    if (values[j] != values[j]) continue;
+                    if (ids[j] != sf2el::nobody) row_.set(ids[j], values[j]);
+                    else strangers_.push_back({texts[j], values[j], j});
+                }
+                const double weight = weights ? weights->data()[i] : 1.0;
+                code = state_.learn(row_, !strangers_.empty(), y.data()[i], weight, wanted ? said.data() + i * k : nullptr, false,
+                                    wanted ? shares.data() + i : nullptr);
+                if (code == Learned::change) {
+                    row_.clear();
+                    break;
+                }
+                count_strangers(ids.data());
+                if (!state_.candidates.empty() || !state_.waiting.empty())
+                    Transitions(state_).wait(row_, y.data()[i], weight, state_.candidate_room);
+                row_.clear();
+                if (!state_.released.empty()) {
+                    Transitions(state_).forget_in_waiting(state_.released);
+                    for (const std::uint32_t id : state_.released)
+                        for (std::size_t j = 0; j < width; ++j)
+                            if (ids[j] == id) ids[j] = sf2el::nobody;
+                    state_.reuse_released();
+                }
+            }
+        }
+        strangers_.clear();
+        settle_names();
+        said.resize(wanted ? i * k : 0);
+        shares.resize(wanted ? i : 0);
+        const std::size_t done = wanted ? i : 0;
+        return nb::make_tuple(i, int(code), own(std::move(said), {done, k}), own(std::move(shares), {done}));
+    }
+
+    // What is predicted for each row, NaN where nothing of it is known.
+    nb::object predict_many(const Matrix& rows, const nb::list& names) {
+        const std::size_t n = rows.shape(0), width = rows.shape(1), k = state_.outputs;
+        check_width(nb::len(names), width);
+        check_known(rows.data(), n * width);
+        std::vector<std::string> texts;
+        const std::vector<std::uint32_t> ids = columns(names, texts);
+        std::vector<double> said(n * k);
+        {
+            nb::gil_scoped_release free;
+            for (std::size_t i = 0; i < n; ++i) {
+                for (std::size_t j = 0; j < width; ++j)
+                    if (ids[j] != sf2el::nobody && rows.data()[i * width + j] == rows.data()[i * width + j])
+                        row_.set(ids[j], rows.data()[i * width + j]);
+                if (!state_.predict(row_, said.data() + i * k))
+                    for (std::size_t o = 0; o < k; ++o) said[i * k + o] = std::numeric_limits<double>::quiet_NaN();
+                row_.clear();
+            }
+        }
+        return nb::cast(own(std::move(said), {n, k}));
+    }
+
+    // ---- what is there
+
+    nb::list names(const std::vector<std::uint32_t>& ids) const {
+        nb::list out;
+        for (const std::uint32_t id : ids) out.append(name_of(state_.names.at(id)));
+        return out;
+    }
+
+    // Of a space: its features' ids, room, features it began with, its number, rows, whether it keeps covariances.
+    nb::tuple space(std::size_t s) const {
+        const auto& one = state_.spaces.at(s);
+        return nb::make_tuple(one.ids, one.room, one.born, one.index, one.rows, !one.moments.empty());
+    }
+
+    // Of each expert of a space: its code, functions held, labels learned, bytes.
+    std::vector<std::tuple<CodeTuple, std::uint32_t, std::uint64_t, std::size_t>> experts(std::size_t s) const {
+        std::vector<std::tuple<CodeTuple, std::uint32_t, std::uint64_t, std::size_t>> out;
+        for (const auto& one : state_.spaces.at(s).experts) {
+            std::uint32_t held = 0;
+            std::uint64_t labels = 0;
+            if (auto* p = dynamic_cast<sf2el::AnyPosterior*>(one.core.get())) {
+                held = p->counters().n;
+                labels = p->counters().labels;
+            } else if (auto* l = dynamic_cast<sf2el::AnyLearner*>(one.core.get())) {
+                const auto& c = *reinterpret_cast<const sf2el::LearnerCounters*>(l->block());
+                held = c.n;
+                labels = c.labels;
+            } else if (auto* o = dynamic_cast<sf2el::AnyLogistic*>(one.core.get())) {
+                labels = std::uint64_t(o->numbers().back());
+            }
+            out.emplace_back(tuple_of(one.code), held, labels, one.core->state_bytes());
+        }
+        return out;
+    }
+
+    // Of each expert of all spaces in turn: weight, loss, factor on its margins, prior.
+    Out<double> standings() const {
+        std::vector<double> out;
+        for (const auto& one : state_.standings) {
+            out.push_back(one.weight);
+            out.push_back(one.loss);
+            out.push_back(sf2el::Mixture::factor_of(one));
+            out.push_back(one.prior);
+        }
+        const std::size_t n = state_.standings.size();
+        return own(std::move(out), {n, 4});
+    }
+
+    void set_weights(const std::vector<double>& weights) {
+        check_same_length(weights.size(), state_.standings.size());
+        for (std::size_t j = 0; j < weights.size(); ++j) state_.standings[j].weight = weights[j];
+    }
+
+    std::vector<double> average_risks() const { return state_.average_risks(); }
+
+    // Of a map: features from and to, rows, share unexplained, form, form wanted, whether it still takes rows in, bytes.
+    nb::object map(std::size_t s) const {
+        const auto& map = state_.spaces.at(s).map;
+        if (!map) return nb::none();
+        return nb::make_tuple(map->from, map->to, map->rows, map->unexplained, int(map->form), int(map->wanted), !map->joint.empty(), map->bytes());
+    }
+
+    // Of a feature: rows since it was last there, its pace, whether it is gone, readings, of the last eight rows those
+    // that had it, spaces that have it, and of these the living ones.
+    nb::tuple feature(std::uint32_t id) const {
+        const auto& f = state_.features.at(id);
+        int lately = 0;
+        for (int b = 0; b < 8; ++b) lately += (f.lately >> b) & 1;
+        return nb::make_tuple(std::uint32_t(f.absent), std::uint32_t(f.pace), f.gone(), int(f.readings), lately, int(f.spaces), int(f.living));
+    }
+
+    // Which of these features are gone.
+    std::vector<std::uint32_t> gone(const std::vector<std::uint32_t>& ids) const {
+        std::vector<std::uint32_t> out;
+        for (const std::uint32_t id : ids)
+            if (state_.features.at(id).gone()) out.push_back(id);
+        return out;
+    }
+
+    // Candidates that are there often enough to be taken up; `sightings`: that are enough. `now`: in the row at hand.
+    std::vector<std::uint32_t> rising(int sightings) const {
+        std::vector<std::uint32_t> out;
+        for (const std::uint32_t id : state_.candidates)
+            if (row_.has(id) && state_.is_rising(id, sightings)) out.push_back(id);
+        return out;
+    }
+
+    std::vector<std::uint32_t> candidates() const { return state_.candidates; }
+
+    // Bytes by part, in the order of `Part`.
+    std::vector<std::size_t> bytes() {
+        sf2el::Counter counter;
+        sf2el::fields::state(counter, state_);
+        return std::vector<std::size_t>(counter.bytes, counter.bytes + sf2el::part_count);
+    }
+
+    std::size_t settings_bytes() {
+        sf2el::Counter counter;
+        sf2el::fields::settings(counter, state_.settings);
+        return counter.total();
+    }
+
+    std::size_t waiting_bytes() const { return state_.waiting_bytes() + state_.candidate_bytes(); }
+
+    // ---- costs
+
+    std::size_t expert_bytes(const CodeTuple& code, std::size_t room, std::size_t born, std::size_t outputs) const {
+        return sf2el::shape_of(state_.settings, code_of(code), room, born, outputs).bytes();
+    }
+
+    std::size_t joint_bytes(std::size_t from, std::size_t to) { return Transitions(state_).joint_bytes(from, to); }
+
+    std::size_t solution_bytes(std::size_t from, std::size_t to, int form) {
+        if (state_.settings.paper) return Transitions(state_).joint_bytes(from, to);
+        return sf2el::Map::solution_bytes(from, to, sf2el::Map::Form(form));
+    }
+
+    std::size_t moments_bytes(std::size_t room) const { return sf2el::Moments<float>::bytes(room); }
+
+    // ---- transitions
+
+    void open(const std::vector<std::uint32_t>& ids, std::size_t room, bool related, bool mapped) { Transitions(state_).open(ids, room, related, mapped); }
+    void close() { Transitions(state_).close(); forget_released(); }
+    void advance() { Transitions(state_).advance(); }
+    void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(s, mapped); }
+    void forget(std::size_t s) { Transitions(state_).forget(s); forget_released(); }
+    void widen(std::size_t s, const std::vector<std::uint32_t>& ids, std::size_t room) { Transitions(state_).widen(s, ids, room); }
+    void take_scaling(std::size_t to, std::size_t from) { Transitions(state_).take_scaling(to, from); }
+    void begin_gaps() { Transitions(state_).begin_gaps(); }
+    void begin_map(std::size_t s) { Transitions(state_).begin_map(s); }
+    void replay() { state_.replay(row_); }
+
+    void add(std::size_t s, const CodeTuple& code, double prior, double weight, const std::vector<double>& odds) {
+        Transitions(state_).add(s, code_of(code), prior, weight, odds);
+    }
+    void fork(std::size_t s, std::size_t from, const CodeTuple& code, double prior, double weight) {
+        Transitions(state_).fork(s, from, code_of(code), prior, weight);
+    }
+    void remove(std::size_t s, std::size_t i) { Transitions(state_).remove(s, i); }
+    double reshape(std::size_t s, std::size_t i, const CodeTuple& code) { return Transitions(state_).reshape(s, i, code_of(code)); }
+    void grow(std::size_t outputs) { Transitions(state_).grow(outputs); }
+    void settle(std::size_t s) { Transitions(state_).settle(s); }
+    void drop_map(std::size_t s) { Transitions(state_).drop_map(s); }
+    void keep_map_as(std::size_t s, int form) { Transitions(state_).keep_map_as(s, sf2el::Map::Form(form)); }
+    void drop_moments(std::size_t s) { Transitions(state_).drop_moments(s); }
+    void normalise() { Transitions(state_).normalise(); }
+    void shrink_waiting() { Transitions(state_).shrink_waiting(); forget_released(); }
+
+    // ---- files
+
+    nb::bytes save(const nb::bytes& own_bytes) {
+        const std::vector<unsigned char> out = sf2el::save(state_, std::string(own_bytes.c_str(), own_bytes.size()));
+        return nb::bytes(reinterpret_cast<const char*>(out.data()), out.size());
+    }
+
+    // A state and the caller's own bytes.
+    static nb::tuple load(const nb::bytes& data) {
+        auto made = std::make_unique<State>();
+        std::string text;
+        try {
+            text = sf2el::load(made->state_, reinterpret_cast<const unsigned char*>(data.c_str()), data.size());
+        } catch (const std::bad_alloc&) {
+            throw std::invalid_argument("it says that more follows than there is");
+        }
+        made->remember_names();
+        return nb::make_tuple(nb::cast(made.release(), nb::rv_policy::take_ownership), nb::bytes(text.data(), text.size()));
+    }
+
+    ModelState& state() { return state_; }
+
+private:
+    // Puts a dict row into row_ and strangers_: either whole, or nothing and an exception.
+    void read(nb::handle x) {
+        if (read_plain(x.ptr())) return;
+        row_.clear();
+        const nb::object clean = reader()(x);  // tells what is wrong, or gives plain numbers
+        if (!read_plain(clean.ptr())) {
+            row_.clear();
+            throw nb::value_error("This row has no observed feature; leave such rows out.");
+        }
+    }
+
+    bool read_plain(PyObject* x) {
+        row_.clear();
+        strangers_.clear();
+        if (!PyDict_CheckExact(x)) return false;
+        PyObject *key = nullptr, *value = nullptr;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(x, &position, &key, &value)) {
+            double number = 0.0;
+            if (PyFloat_CheckExact(value)) {
+                number = PyFloat_AsDouble(value);
+                if (number != number) continue;
+            } else if (value == Py_None) {
+                continue;
+            } else if (PyLong_CheckExact(value) || PyBool_Check(value)) {
+                number = PyLong_AsDouble(value);
+                if (number == -1.0 && PyErr_Occurred()) {
+                    PyErr_Clear();
+                    return false;
+                }
+            } else {
+                return false;
+            }
+            if (!(number >= -largest_feature && number <= largest_feature)) return false;
+            if (!PyUnicode_Check(key) && (!PyLong_Check(key) || PyBool_Check(key))) return false;
+            PyObject* id = PyDict_GetItemWithError(names_.ptr(), key);
+            if (id) {
+                row_.set(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(id)), number);
+                continue;
+            }
+            if (PyErr_Occurred()) throw nb::python_error();
+            std::string text = text_of(key);
+            if (text.empty()) return false;
+            strangers_.push_back({std::move(text), number, 0});
+        }
+        return !row_.present.empty() || !strangers_.empty();
+    }
+
+    // After a row was learned: its new features are looked at from now on, and it waits with them.
+    void after(double y, double weight) {
+        if (!strangers_.empty()) note_strangers();
+        if (!state_.candidates.empty() || !state_.waiting.empty())
+            Transitions(state_).wait(row_, y, weight, state_.candidate_room);
+        forget_released();
+    }
+
+    // Strangers become candidates in an order of their own.
+    void count_strangers(std::uint32_t* ids = nullptr) {
+        if (strangers_.size() > 1)
+            std::sort(strangers_.begin(), strangers_.end(), [](const Stranger& a, const Stranger& b) { return comes_before(a.text, b.text); });
+        for (const Stranger& one : strangers_) {
+            if (!state_.make_room(one.text.size() - 1)) continue;
+            const std::uint32_t id = state_.note(one.text);
+            state_.begin_candidate(id);
+            row_.set(id, one.value);
+            fresh_.push_back(id);
+            if (ids) ids[one.column] = id;
+        }
+        strangers_.clear();
+    }
+
+    void note_strangers() {
+        count_strangers();
+        settle_names();
+    }
+
+    // The dict of names follows what has come and gone.
+    void settle_names() {
+        forget_released();
+        for (const std::uint32_t id : fresh_)
+            if (!state_.names[id].empty()) names_[name_of(state_.names[id])] = id;
+        fresh_.clear();
+    }
+
+    void forget_released() {
+        if (!state_.released.empty()) Transitions(state_).forget_in_waiting(state_.released);
+        for (const auto& text : state_.released_names) {
+            const nb::object name = name_of(text);
+            if (PyDict_DelItem(names_.ptr(), name.ptr()) != 0) PyErr_Clear();
+        }
+        state_.released_names.clear();
+        state_.reuse_released();
+    }
+
+    void remember_names() {
+        for (std::size_t id = 0; id < state_.names.size(); ++id)
+            if (!state_.names[id].empty()) names_[name_of(state_.names[id])] = id;
+    }
+
+    std::vector<std::uint32_t> columns(const nb::list& names, std::vector<std::string>& texts) const {
+        std::vector<std::uint32_t> ids;
+        for (nb::handle name : names) {
+            PyObject* id = PyDict_GetItemWithError(names_.ptr(), name.ptr());
+            if (!id && PyErr_Occurred()) throw nb::python_error();
+            ids.push_back(id ? static_cast<std::uint32_t>(PyLong_AsUnsignedLong(id)) : sf2el::nobody);
+            texts.push_back(text_of(name));
+            if (texts.back().empty()) throw nb::value_error("A column's name is no text that can be kept; rename it.");
+        }
+        return ids;
+    }
+
+    ModelState state_;
+    nb::dict names_;
+    sf2el::Row row_;
+    std::vector<Stranger> strangers_;
+    std::vector<std::uint32_t> fresh_;  // noted while Python's dict could not be touched
+};
+
+}  // namespace
+
+void bind_state(nb::module_& m) {
+    m.def("set_row_reader", [](nb::object function) { reader() = std::move(function); }, "function"_a);
+    auto c = nb::class_<State>(m, "State");
+    c.def(nb::init<const std::string&, bool, bool, bool, double, std::uint64_t>(), "task"_a, "scaled"_a = true,
+          "related"_a = true, "precise"_a = false, "forget"_a = 0.0, "seed"_a = 0)
+        .def("make_paper", &State::make_paper, "learner"_a, "restart"_a, "train_beside"_a, "eta"_a, "map_ridge"_a, "map_intercept"_a)
+        .def("copy", &State::copy)
+        .def("predict", &State::predict, "x"_a)
+        .def("explain", &State::explain, "x"_a)
+        .def("learn", &State::learn, "x"_a, "y"_a, "weight"_a)
+        .def("learn_late", &State::learn_late, "x"_a, "y"_a, "weight"_a)
+        .def("knows", &State::knows, "x"_a)
+        .def("begin", &State::begin, "x"_a)
+        .def("finish", &State::finish, "y"_a, "weight"_a)
+        .def("run", &State::run, "rows"_a, "names"_a, "y"_a, "weights"_a.none(), "wanted"_a)
+        .def("predict_many", &State::predict_many, "rows"_a, "names"_a)
+        .def("names", &State::names, "ids"_a)
+        .def("space", &State::space, "s"_a)
+        .def("experts", &State::experts, "s"_a)
+        .def("standings", &State::standings)
+        .def("set_weights", &State::set_weights, "weights"_a)
+        .def("average_risks", &State::average_risks)
+        .def("map", &State::map, "s"_a)
+        .def("feature", &State::feature, "id"_a)
+        .def("gone", &State::gone, "ids"_a)
+        .def("rising", &State::rising, "sightings"_a)
+        .def("candidates", &State::candidates)
+        .def("bytes", &State::bytes)
+        .def("settings_bytes", &State::settings_bytes)
+        .def("waiting_bytes", &State::waiting_bytes)
+        .def("expert_bytes", &State::expert_bytes, "code"_a, "room"_a, "born"_a, "outputs"_a)
+        .def("joint_bytes", &State::joint_bytes, "new"_a, "old"_a)
+        .def("solution_bytes", &State::solution_bytes, "new"_a, "old"_a, "form"_a)
+        .def("moments_bytes", &State::moments_bytes, "room"_a)
+        .def("open", &State::open, "ids"_a, "room"_a, "related"_a, "mapped"_a)
+        .def("close", &State::close)
+        .def("advance", &State::advance)
+        .def("come_back", &State::come_back, "s"_a, "mapped"_a)
+        .def("forget", &State::forget, "s"_a)
+        .def("widen", &State::widen, "s"_a, "ids"_a, "room"_a)
+        .def("take_scaling", &State::take_scaling, "to"_a, "source"_a)
+        .def("begin_gaps", &State::begin_gaps)
+        .def("begin_map", &State::begin_map, "s"_a)
+        .def("replay", &State::replay)
+        .def("add", &State::add, "s"_a, "code"_a, "prior"_a, "weight"_a, "odds"_a)
+        .def("fork", &State::fork, "s"_a, "like"_a, "code"_a, "prior"_a, "weight"_a)
+        .def("remove", &State::remove, "s"_a, "i"_a)
+        .def("reshape", &State::reshape, "s"_a, "i"_a, "code"_a)
+        .def("grow", &State::grow, "outputs"_a)
+        .def("settle", &State::settle, "s"_a)
+        .def("drop_map", &State::drop_map, "s"_a)
+        .def("keep_map_as", &State::keep_map_as, "s"_a, "form"_a)
+        .def("drop_moments", &State::drop_moments, "s"_a)
+        .def("normalise", &State::normalise)
+        .def("shrink_waiting", &State::shrink_waiting)
+        .def("save", &State::save, "own"_a)
+        .def_static("load", &State::load, "data"_a);
+    const auto number = [&c](const char* name, auto get, auto set) { c.def_prop_rw(name, get, set); };
+    number("rows", [](State& s) { return s.state().rows; }, [](State& s, std::uint64_t v) { s.state().rows = v; });
+    number("review_at", [](State& s) { return s.state().review_at; }, [](State& s, std::uint64_t v) { s.state().review_at = v; });
+    number("wake_at", [](State& s) { return s.state().wake_at; }, [](State& s, std::uint64_t v) { s.state().wake_at = v; });
+    number("young_until", [](State& s) { return s.state().young_until; }, [](State& s, std::uint64_t v) { s.state().young_until = v; });
+    number("lost_at", [](State& s) { return s.state().lost_at; }, [](State& s, std::uint64_t v) { s.state().lost_at = v; });
+    number("opened_at", [](State& s) { return s.state().opened_at; }, [](State& s, std::uint64_t v) { s.state().opened_at = v; });
+    number("current_since", [](State& s) { return s.state().current_since; }, [](State& s, std::uint64_t v) { s.state().current_since = v; });
+    number("forgotten_after", [](State& s) { return s.state().forgotten_after; }, [](State& s, std::uint32_t v) { s.state().forgotten_after = v; });
+    number("candidate_room", [](State& s) { return s.state().candidate_room; }, [](State& s, std::uint32_t v) { s.state().candidate_room = v; });
+    number("deaf_until", [](State& s) { return s.state().deaf_until; }, [](State& s, std::uint64_t v) { s.state().deaf_until = v; });
+    number("exact", [](State& s) { return s.state().exact; }, [](State& s, bool v) { s.state().exact = v; });
+    c.def_prop_ro("outputs", [](State& s) { return s.state().outputs; })
+        .def_prop_ro("spaces", [](State& s) { return s.state().spaces.size(); })
+        .def_prop_ro("incoming", [](State& s) { return s.state().incoming; })
+        .def_prop_ro("vanished", [](State& s) { return s.state().dealt; })
+        .def_prop_ro("gapped", [](State& s) { return s.state().gapped; })
+        .def_prop_ro("silent", [](State& s) { return s.state().silent; })
+        .def_prop_ro("pause", [](State& s) { return s.state().pause; })
+        .def_prop_ro("rounds", [](State& s) { return s.state().mixture.rounds; })
+        .def_prop_ro("hedge", [](State& s) { return copy_out(s.state().hedge_numbers(), s.state().hedge_size()); })
+        .def_prop_ro("recovers", [](State& s) { return s.state().recovers(); });
+}
+
+}  // namespace sf2el_python
