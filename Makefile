@@ -1,7 +1,7 @@
 # Every target makes and fills .venv as needed.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*/*)
 
 .PHONY: demo test lint docs bench soak clean
 

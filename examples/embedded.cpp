@@ -20,7 +20,7 @@
 #include <limits>
 #include <new>
 
-#include "core.hpp"
+#include "core/core.hpp"
 
 // Proof, not need: whatever asks for heap memory ends the program.
 void* operator new(std::size_t) { std::abort(); }

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core.hpp"
+#include "core/core.hpp"
 
 using Learner = sf2el::Learner<float>;  // float takes half the bytes of double
 

@@ -2,7 +2,7 @@
 // src/sf2el/experts/kinds.py.
 #pragma once
 
-#include "../rng.hpp"
+#include "../core/rng.hpp"
 #include "model.hpp"
 
 namespace sf2el {

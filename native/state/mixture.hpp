@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "../tasks.hpp"
+#include "../core/tasks.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {

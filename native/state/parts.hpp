@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "../core.hpp"
-#include "../dispatch.hpp"
+#include "../core/core.hpp"
+#include "../core/dispatch.hpp"
 #include "mixture.hpp"
 
 namespace sf2el {

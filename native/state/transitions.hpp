@@ -2,7 +2,7 @@
 // shape. Each leaves a whole state; whoever wants all or nothing works on a copy.
 #pragma once
 
-#include "../rng.hpp"
+#include "../core/rng.hpp"
 #include "kinds.hpp"
 #include "maps.hpp"
 

@@ -23,7 +23,7 @@ MOST_SIZE = 1 << 12
 MOST_OUTPUTS = 1 << 12
 
 POSTERIOR_COUNTER_BYTES = 56
-"""Counters of one posterior (``PosteriorCounters`` in ``native/params.hpp``)."""
+"""Counters of one posterior (``PosteriorCounters`` in ``native/core/params.hpp``)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ whatever later rows say. The mean u over the new features explained best, as man
 enough to tell them all, raises the ridge by d1 u, as noise of variance u does where coefficients have
 variance 1 / d1. What cannot be recovered then stays near its mean.
 
-The steps are a backend's (``numpy_backend/gaussian_map.py``, ``native/gaussian_map.hpp``).
+The steps are a backend's (``numpy_backend/gaussian_map.py``, ``native/core/gaussian_map.hpp``).
 """
 
 from __future__ import annotations

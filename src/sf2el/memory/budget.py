@@ -13,7 +13,7 @@ import numpy as np
 from sf2el.paper.settings import LearnerSettings
 
 COUNTER_BYTES = 104
-"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/params.hpp``)."""
+"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/core/params.hpp``)."""
 
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""

@@ -179,6 +179,9 @@ public:
     }
     std::size_t state_bytes() const override { return inner_.state_bytes() + (matrix_.size() * sizeof(float) + 7) / 8 * 8; }
     std::size_t scratch_bytes() const override { return inner_.scratch_bytes() + dim() * sizeof(double); }
+    std::unique_ptr<sf2el::AnyExpert> clone() const override { return std::make_unique<TurnedCore>(*this); }
+    unsigned char* block() override { return nullptr; }  // what it keeps is in two places
+    bool is_sound() override { return inner_.is_sound(); }
 
     std::vector<float>& matrix() { return matrix_; }
 

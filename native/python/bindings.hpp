@@ -14,8 +14,8 @@
 #include <optional>
 #include <string>
 
-#include "core.hpp"
-#include "dispatch.hpp"
+#include "core/core.hpp"
+#include "core/dispatch.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
