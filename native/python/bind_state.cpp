@@ -147,6 +147,14 @@ public:
         return int(code);
     }
 
+    // Whom a prediction for a row rests on: weight of recovered experts, number of the space.
+    std::pair<double, std::uint64_t> whose(nb::handle x) {
+        read(x);
+        const sf2el::Whose found = state_.whose(row_);
+        row_.clear();
+        return {found.recovered, found.space};
+    }
+
     bool learn_late(nb::handle x, double y, double weight) {
         read(x);
         check_late_label(y);
@@ -200,6 +208,7 @@ public:
         std::vector<std::string> texts;
         std::vector<std::uint32_t> ids = columns(names, texts);
         std::vector<double> said(wanted ? n * k : 0), shares(wanted ? n : 0);
+        std::vector<std::int64_t> spaces(wanted ? n : 0);
         Learned code = Learned::yes;
         std::size_t i = 0;
         {
@@ -213,11 +222,16 @@ public:
                     else strangers_.push_back({texts[j], values[j], j});
                 }
                 const double weight = weights ? weights->data()[i] : 1.0;
+                sf2el::Whose whose;
                 code = state_.learn(row_, !strangers_.empty(), y.data()[i], weight, wanted ? said.data() + i * k : nullptr, false,
-                                    wanted ? shares.data() + i : nullptr);
+                                    wanted ? &whose : nullptr);
                 if (code == Learned::change) {
                     row_.clear();
                     break;
+                }
+                if (wanted) {
+                    shares[i] = whose.recovered;
+                    spaces[i] = std::int64_t(whose.space);
                 }
                 count_strangers(ids.data());
                 if (!state_.candidates.empty() || !state_.waiting.empty())
@@ -236,8 +250,9 @@ public:
         settle_names();
         said.resize(wanted ? i * k : 0);
         shares.resize(wanted ? i : 0);
+        spaces.resize(wanted ? i : 0);
         const std::size_t done = wanted ? i : 0;
-        return nb::make_tuple(i, int(code), own(std::move(said), {done, k}), own(std::move(shares), {done}));
+        return nb::make_tuple(i, int(code), own(std::move(said), {done, k}), own(std::move(shares), {done}), own(std::move(spaces), {done}));
     }
 
     // What is predicted for each row, NaN where nothing of it is known.
@@ -315,7 +330,7 @@ public:
         for (std::size_t j = 0; j < weights.size(); ++j) state_.standings[j].weight = weights[j];
     }
 
-    std::vector<double> average_risks() const { return state_.average_risks(); }
+    std::vector<double> average_risks() { return state_.average_risks(); }
 
     // Of a map: features from and to, rows, share unexplained, form, form wanted, whether it still takes rows in, bytes.
     nb::object map(std::size_t s) const {
@@ -392,7 +407,7 @@ public:
     void take_scaling(std::size_t to, std::size_t from) { Transitions(state_).take_scaling(to, from); }
     void begin_gaps() { Transitions(state_).begin_gaps(); }
     void begin_map(std::size_t s) { Transitions(state_).begin_map(s); }
-    void replay() { state_.replay(row_); }
+    void replay() { state_.replay(); }
 
     void add(std::size_t s, const CodeTuple& code, double prior, double weight, const std::vector<double>& odds) {
         Transitions(state_).add(s, code_of(code), prior, weight, odds);
@@ -407,6 +422,7 @@ public:
     void drop_map(std::size_t s) { Transitions(state_).drop_map(s); }
     void keep_map_as(std::size_t s, int form) { Transitions(state_).keep_map_as(s, sf2el::Map::Form(form)); }
     void drop_moments(std::size_t s) { Transitions(state_).drop_moments(s); }
+    void keep_moments(std::size_t s) { Transitions(state_).keep_moments(s); }
     void normalise() { Transitions(state_).normalise(); }
     void shrink_waiting() { Transitions(state_).shrink_waiting(); forget_released(); }
 
@@ -563,6 +579,7 @@ void bind_state(nb::module_& m) {
         .def("predict", &State::predict, "x"_a)
         .def("explain", &State::explain, "x"_a)
         .def("learn", &State::learn, "x"_a, "y"_a, "weight"_a)
+        .def("whose", &State::whose, "x"_a)
         .def("learn_late", &State::learn_late, "x"_a, "y"_a, "weight"_a)
         .def("knows", &State::knows, "x"_a)
         .def("begin", &State::begin, "x"_a)
@@ -606,6 +623,7 @@ void bind_state(nb::module_& m) {
         .def("drop_map", &State::drop_map, "s"_a)
         .def("keep_map_as", &State::keep_map_as, "s"_a, "form"_a)
         .def("drop_moments", &State::drop_moments, "s"_a)
+        .def("keep_moments", &State::keep_moments, "s"_a)
         .def("normalise", &State::normalise)
         .def("shrink_waiting", &State::shrink_waiting)
         .def("save", &State::save, "own"_a)
@@ -626,6 +644,7 @@ void bind_state(nb::module_& m) {
         .def_prop_ro("spaces", [](State& s) { return s.state().spaces.size(); })
         .def_prop_ro("incoming", [](State& s) { return s.state().incoming; })
         .def_prop_ro("vanished", [](State& s) { return s.state().dealt; })
+        .def_prop_ro("began", [](State& s) { return s.state().began; })
         .def_prop_ro("gapped", [](State& s) { return s.state().gapped; })
         .def_prop_ro("silent", [](State& s) { return s.state().silent; })
         .def_prop_ro("pause", [](State& s) { return s.state().pause; })

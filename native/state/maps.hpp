@@ -38,7 +38,7 @@ inline void ModelState::observe_both(Space& old, Space& source, const Seen& seen
         Moments<float>(both, map.joint.at(), Moments<float>::Adopt{}, both).observe(row, row + both);
     }
     ++map.rows;
-    if (map.rows <= 16 || next_after(map.rows - 1) == map.rows) solve_map(old, source);
+    if (settings.paper || map.rows <= 16 || next_after(map.rows - 1) == map.rows) solve_map(old, source);
 }
 
 inline void ModelState::solve_map(Space& old, Space& fresh) {

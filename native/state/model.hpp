@@ -47,6 +47,12 @@ struct Row {
 
 enum class Learned : int { yes = 0, yes_and_review = 1, change = 2 };
 
+// Whom a prediction rested on: the share of all weight of experts of ended spaces, and the number of the current one.
+struct Whose {
+    double recovered = 0.0;
+    std::uint64_t space = 0;
+};
+
 class ModelState {
 public:
     static constexpr std::size_t most_waiting = 4;
@@ -113,10 +119,18 @@ public:
         return any;
     }
 
+    Whose whose(const Row& row) {
+        if (spaces.empty()) return {};
+        Working& w = working();
+        look(row, false, w);
+        score(w);
+        return rests_on(w);
+    }
+
     // Learns a row, unless its features may change the spaces: then nothing is touched. `said`: room for what was
     // predicted before, or null. `settled`: the features have been counted and change nothing.
-    // `recovered`: room for the share of all weight that experts of ended spaces had, or null.
-    Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false, double* recovered = nullptr) {
+    // `whose`: room for whom that rested on, or null.
+    Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false, Whose* whose = nullptr) {
         if (!settled) {
             if (spaces.empty() || wakes(row, strangers)) return Learned::change;
             attend(row);
@@ -128,7 +142,7 @@ public:
             if (score(w)) mix(w, said);
             else
                 for (std::size_t k = 0; k < outputs; ++k) said[k] = 0.0;
-            if (recovered) *recovered = recovered_weight(w);
+            if (whose) *whose = rests_on(w);
         }
         if (vanishes(w)) vanish(w);
         teach(w, y, weight, false);
@@ -162,7 +176,7 @@ public:
         }
         if (exact) return wakes_exactly(row, strangers);
         if (rows >= deaf_until) {
-            const bool young = rows < young_until;
+            const bool young = !incoming && rows < young_until;
             for (const std::uint32_t id : candidates) {
                 if (!row.has(id)) continue;
                 const Feature& f = features[id];
@@ -781,13 +795,13 @@ private:
                 if (plays(s) && k < n) standings[j].weight = hedge_block()[k++];
     }
 
-    double recovered_weight(const Working& w) const {
+    Whose rests_on(const Working& w) const {
         std::vector<double> weights(standings.size());
         effective_weights(w, weights.data());
-        const std::size_t end = experts_before(vanishes(w) || dealt ? spaces.size() - 1 : current());
-        double share = 0.0;
-        for (std::size_t j = 0; j < end; ++j) share += weights[j];
-        return share;
+        const std::size_t space = vanishes(w) || dealt ? spaces.size() - 1 : current(), end = experts_before(space);
+        Whose out{0.0, spaces[space].index};
+        for (std::size_t j = 0; j < end; ++j) out.recovered += weights[j];
+        return out;
     }
 
     void teach(Working& w, double y, double weight, bool late) {

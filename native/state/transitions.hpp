@@ -24,7 +24,7 @@ public:
         space.ids = ids;
         space.room = static_cast<std::uint32_t>(room);
         space.born = static_cast<std::uint32_t>(ids.size());
-        space.index = state_.spaces.empty() ? 0 : state_.spaces.back().index + 1;
+        for (const Space& other : state_.spaces) space.index = other.index >= space.index ? other.index + 1 : space.index;
         space.precise = state_.settings.precise;
         if (state_.settings.scaled) space.scaler = Block(Space::scaler_bytes(room, space.precise));
         if (related) space.moments = Block(Moments<float>::bytes(room));
@@ -176,7 +176,6 @@ public:
     void fork(std::size_t s, std::size_t from, const ExpertCode& code, double prior, double weight) {
         check(code);
         Expert one = state_.spaces.at(s).experts.at(from);
-        one.code.view = code.view;
         rebuild(one, shape_in(state_.spaces[s], code));
         one.code = code;
         const Standing before = state_.standings[state_.experts_before(s) + from];
@@ -271,6 +270,12 @@ public:
         state_.gapped = true;
         for (Space& space : state_.spaces)
             if (space.spells.empty()) space.spells.assign(space.dim(), 0);
+    }
+
+    // How a space's features vary together is kept from now on.
+    void keep_moments(std::size_t s) {
+        Space& space = state_.spaces[s];
+        if (space.moments.empty()) space.moments = Block(Moments<float>::bytes(space.room));
     }
 
     void drop_moments(std::size_t s) { state_.spaces[s].moments.clear(); }
@@ -451,7 +456,7 @@ private:
             if (auto* fresh = dynamic_cast<AnyPosterior*>(after.get())) moved = move_posterior(*old, *fresh, flagged);
             else move_to_logistic(*old, dynamic_cast<AnyLogistic&>(*after));
         } else if (auto* light = dynamic_cast<AnyLogistic*>(&before)) {
-            if (auto* fresh = dynamic_cast<AnyLogistic*>(after.get())) move_logistic(*light, *fresh);
+            if (auto* fresh = dynamic_cast<AnyLogistic*>(after.get())) move_logistic(*light, *fresh, flagged);
             else move_to_linear(*light, dynamic_cast<AnyPosterior&>(*after));
         } else {
             moved = move_learner(dynamic_cast<AnyLearner&>(before), dynamic_cast<AnyLearner&>(*after));
@@ -529,10 +534,11 @@ private:
         fresh.set_state(state);
     }
 
-    static void move_logistic(AnyLogistic& old, AnyLogistic& fresh) {
+    static void move_logistic(AnyLogistic& old, AnyLogistic& fresh, bool flagged) {
         const std::size_t from = old.params().dim, to = fresh.params().dim;
+        const Places places = places_of(from, to, flagged);
         for (std::size_t k = 0; k < old.params().outputs; ++k) {
-            for (std::size_t j = 0; j < from; ++j) fresh.numbers()[k * (to + 1) + j] = old.numbers()[k * (from + 1) + j];
+            for (std::size_t j = 0; j < from; ++j) fresh.numbers()[k * (to + 1) + places[j]] = old.numbers()[k * (from + 1) + j];
             fresh.numbers()[k * (to + 1) + to] = old.numbers()[k * (from + 1) + from];
         }
         fresh.numbers().back() = old.numbers().back();

@@ -1,116 +1,102 @@
-"""What happened to the features and to the memory, told to the user."""
+"""What happened to the features and to the memory: typed events, and the text that says each to people."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from math import ceil, floor, log10
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-MOST_KEPT = 32
-EVENT_BYTES = 40
+from sf2el.experts.kinds import Code, Form, Kind, View
+from sf2el.memory.budget import MOST_KEPT
+from sf2el.memory.ladder import RUNGS
 
-TEXTS = (
-    "first space: {0:.0f} features",
-    "overlap: {0:.0f} new features beside the {1:.0f} current ones",
-    "swap to {0:.0f} features; the old features are recovered by a map from {1:.0f} rows",
-    "swap to {0:.0f} features; the new learner starts alone: no row had both spaces",
-    "swap to {0:.0f} features; the new learner starts alone: the budget has no room for a map",
-    "the budget has no room for the vanished space: its learner and its map were dropped",
-    "the budget has no room for a map: the next space will start alone",
-    "budget {0:.0f} bytes",
-    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), matrices kept, float64",
-    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float64",
-    "buffers of {0:.0f} rows (current) and {1:.0f} rows (recovered), no matrices, float32",
-    "a smaller buffer: the {0:.0f}-row learner's function moved by {1:.3g} in norm",
-    "the old features are gone for good: {0:.0f} features",
-    "return: {0:.0f} features of the space before are back beside the {1:.0f} current ones",
-    "wider: {0:.0f} more features beside the {1:.0f} current ones",
-    "late: {0:.0f} features join the {1:.0f} current ones",
-    "gone again: the {0:.0f} features that had appeared beside the {1:.0f} current ones",
-    "back: the {0:.0f} old features were only away",
-    "a class more: {0:.0f} labels",
-    "experts: {0:.0f} in the current space, {1:.0f} recovered",
-    "experts of {0:.0f} basis rows",
-    "a late label belongs to no space in force",
-    "the budget has no room for a covariance of {0:.0f} features: a plain logistic expert goes on",
-    "of the statistics behind a map from {0:.0f} features the {1:.0f} strongest directions are kept",
-    "the budget has no room to fit the map from {0:.0f} features anew",
-    "the budget has no room for how {0:.0f} features vary together",
-    "swap to {0:.0f} features, old ones among them; the experts of the {1:.0f} before go on beside",
-    "the budget has no room for {0:.0f} new features beside the {1:.0f} current ones: they are not used",
-    "labels have spoken against the vanished space: its experts and its map make room for others",
-    "the old features do not explain {0:.0f} % of the new ones: those recovered are followed less at first",
-)
-(
-    FIRST_SPACE,
-    OVERLAP,
-    SWAP_RECOVERED,
-    SWAP_NO_OVERLAP,
-    SWAP_NO_ROOM,
-    DROPPED_RECOVERED,
-    DROPPED_MAP,
-    NEW_BUDGET,
-    BUFFERS,
-    _,
-    _,
-    MOVED,
-    SURE,
-    RETURNED,
-    WIDENED,
-    JOINED,
-    CLOSED,
-    REVERTED,
-    NEW_CLASS,
-    EXPERTS,
-    BASIS,
-    TOO_LATE,
-    LIGHTER,
-    SKETCHED,
-    SETTLED,
-    UNRELATED,
-    GROWN,
-    PASSED_OVER,
-    OUTDONE,
-    UNEXPLAINED,
-) = range(len(TEXTS))
-"""Kinds of events; ``BUFFERS`` is followed by one for each further way of keeping a learner."""
+
+class EventKind(StrEnum):
+    """What an event is about."""
+
+    FIRST_SPACE = "first_space"
+    OPENED = "opened"
+    JOINED = "joined"
+    SWAPPED = "swapped"
+    GROWN = "grown"
+    RETURNED = "returned"
+    CLOSED = "closed"
+    FIRST_GAP = "first_gap"
+    PASSED_OVER = "passed_over"
+    SPACE_DROPPED = "space_dropped"
+    MAP_DROPPED = "map_dropped"
+    MAP_SETTLED = "map_settled"
+    EXPERT_CAME = "expert_came"
+    EXPERT_LEFT = "expert_left"
+    RESIZED = "resized"
+    MOVED = "moved"
+    NEW_BUDGET = "new_budget"
+    NEW_CLASS = "new_class"
+    TOO_LATE = "too_late"
+    UNEXPLAINED = "unexplained"
+    BUFFERS = "buffers"
+
+
+KINDS = tuple(EventKind)
 
 DETAILS = frozenset(
-    {BUFFERS, BUFFERS + 1, BUFFERS + 2, MOVED, EXPERTS, BASIS, SKETCHED, SETTLED, UNRELATED, UNEXPLAINED}
+    {
+        EventKind.MAP_SETTLED,
+        EventKind.EXPERT_CAME,
+        EventKind.EXPERT_LEFT,
+        EventKind.RESIZED,
+        EventKind.MOVED,
+        EventKind.UNEXPLAINED,
+        EventKind.BUFFERS,
+        EventKind.FIRST_GAP,
+    }
 )
-"""Kinds that tell more of a change of features, or how it was paid for: a short log is kept for the changes
-themselves."""
+"""Kinds that say how a change was paid for: a short log is kept for the changes themselves."""
 
-
-def is_detail(text: str) -> bool:
-    """Whether the text of an event tells how a change was paid for, and not what changed.
-
-    >>> is_detail("experts of 63 basis rows"), is_detail("swap to 5 features; ...")
-    (True, False)
-    """
-    return text.startswith(tuple(TEXTS[kind].split("{")[0] for kind in DETAILS - {UNEXPLAINED}))
-
-
-class Happened(NamedTuple):
-    """An event on its way to the log: its kind, two numbers, and how many rows ago it began."""
-
-    kind: int
-    first: float = 0.0
-    second: float = 0.0
-    ago: int = 0
+FIELDS: dict[EventKind, tuple[str, ...]] = {
+    EventKind.FIRST_SPACE: ("features",),
+    EventKind.OPENED: ("features", "beside"),
+    EventKind.JOINED: ("features", "beside"),
+    EventKind.SWAPPED: ("features", "map_rows"),
+    EventKind.GROWN: ("features", "before"),
+    EventKind.RETURNED: ("features", "beside"),
+    EventKind.CLOSED: ("features", "beside"),
+    EventKind.FIRST_GAP: ("missing", "features"),
+    EventKind.PASSED_OVER: ("features", "beside"),
+    EventKind.SPACE_DROPPED: ("features",),
+    EventKind.MAP_DROPPED: ("features",),
+    EventKind.MAP_SETTLED: ("features",),
+    EventKind.EXPERT_CAME: ("expert", "rung"),
+    EventKind.EXPERT_LEFT: ("expert", "rung"),
+    EventKind.RESIZED: ("functions", "rung"),
+    EventKind.MOVED: ("functions", "distance"),
+    EventKind.NEW_BUDGET: ("bytes",),
+    EventKind.NEW_CLASS: ("labels",),
+    EventKind.TOO_LATE: (),
+    EventKind.UNEXPLAINED: ("percent",),
+    EventKind.BUFFERS: ("rows", "recovered_rows"),
+}
+"""The fields of each kind, at most two numbers."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: the row (from 0) where it began, what it was, the row that made it certain."""
+    """Something that happened.
+
+    ``row`` (from 0) is where it began and ``certain`` the row that made it certain; ``fields`` are its numbers by
+    name (``FIELDS``), and ``text`` says it to people.
+    """
 
     row: int
-    text: str
+    kind: EventKind
     certain: int
+    fields: dict[str, float] = field(default_factory=dict)
+    text: str = ""
 
 
 class Events(NamedTuple):
@@ -120,13 +106,94 @@ class Events(NamedTuple):
     total: int
 
 
+class Happened(NamedTuple):
+    """An event on its way to the log: its kind, two numbers, and the row where it began; None: this one."""
+
+    kind: EventKind
+    first: float = 0.0
+    second: float = 0.0
+    row: int | None = None
+
+
+def expert_number(code: Code) -> float:
+    """Return an expert as a number that a log can keep."""
+    return float(code.kind * 100 + code.view * 10 + code.rate)
+
+
+def expert_name(number: float) -> str:
+    """Return the name of an expert that was kept as a number.
+
+    >>> expert_name(expert_number(Code(Kind.LINEAR, View.ZERO, form=Form.HALF)))
+    'linear, zero'
+    """
+    whole = int(number)
+    return Code(Kind(whole // 100), View(whole // 10 % 10), whole % 10, Form.FULL).name
+
+
+def text_of(kind: EventKind, first: float, second: float) -> str:
+    """Return what an event says to people.
+
+    >>> text_of(EventKind.OPENED, 1, 11)
+    '1 new feature beside the 11 current ones'
+    """
+    a, b = int(first), int(second)
+    match kind:
+        case EventKind.FIRST_SPACE:
+            text = f"first space: {a} features"
+        case EventKind.OPENED:
+            text = f"{a} new features beside the {b} current ones"
+        case EventKind.JOINED:
+            text = f"{a} features join the {b} current ones"
+        case EventKind.SWAPPED if b > 0:
+            text = f"swap to {a} features; the old features are recovered by a map from {b} rows"
+        case EventKind.SWAPPED if b == 0:
+            text = f"swap to {a} features; the new experts start alone: no row had both spaces"
+        case EventKind.SWAPPED:
+            text = f"swap to {a} features; the new experts start alone: the budget has no room for a map"
+        case EventKind.GROWN:
+            text = f"swap to {a} features, old ones among them; the experts of the {b} before go on beside"
+        case EventKind.RETURNED:
+            text = f"{a} features of an earlier space are back beside the {b} current ones"
+        case EventKind.CLOSED:
+            text = f"the {a} features that had appeared beside the {b} current ones are gone again"
+        case EventKind.FIRST_GAP:
+            text = f"first row with missing values: {a} of {b} features"
+        case EventKind.PASSED_OVER:
+            text = f"the budget has no room for {a} new features beside the {b} current ones: they are not used"
+        case EventKind.SPACE_DROPPED:
+            text = f"the budget has no room for the {a} features that vanished: their experts and map were dropped"
+        case EventKind.MAP_DROPPED:
+            text = f"the budget has no room for a map from {a} features: the next space will start alone"
+        case EventKind.MAP_SETTLED:
+            text = f"the budget has no room to improve the map from {a} features: it stays as it is"
+        case EventKind.EXPERT_CAME:
+            text = f"expert added: {expert_name(first)} (the budget has room for: {RUNGS[b].part})"
+        case EventKind.EXPERT_LEFT:
+            text = f"expert removed: {expert_name(first)} (the budget has room up to: {RUNGS[b].part})"
+        case EventKind.RESIZED:
+            text = f"experts of {a} radial functions (the budget has room for: {RUNGS[b].part})"
+        case EventKind.MOVED:
+            text = f"fewer radial functions: an expert's function moved by at most {rounded_up(second):.3g} in norm"
+        case EventKind.NEW_BUDGET:
+            text = f"budget {a} bytes"
+        case EventKind.NEW_CLASS:
+            text = f"a new class: {a} labels"
+        case EventKind.TOO_LATE:
+            text = "a late label belongs to no space in use"
+        case EventKind.UNEXPLAINED:
+            text = f"the old features do not explain {a} % of the new ones: recovered experts weigh less at first"
+        case EventKind.BUFFERS:
+            text = f"buffers of {a} rows (current) and {b} rows (recovered)"
+    return _one_or_more(text)
+
+
 class EventLog:
     """The last events as numbers, 40 bytes each, and a count of all.
 
     >>> log = EventLog()
-    >>> log.add(7, OVERLAP, 3, 2)
-    >>> log.told()
-    Events(last=(Event(row=7, text='overlap: 3 new features beside the 2 current ones', certain=7),), total=1)
+    >>> log.add(Happened(EventKind.OPENED, 3, 2), row=7)
+    >>> log.last_events().last[0].text, log.last_events().last[0].fields
+    ('3 new features beside the 2 current ones', {'features': 3.0, 'beside': 2.0})
     """
 
     def __init__(self, kept: int = MOST_KEPT) -> None:
@@ -134,37 +201,34 @@ class EventLog:
         self.first = 0  # events before this one are no longer there
         self.total = 0
 
-    def add(
-        self, row: int, kind: int, first: float = 0.0, second: float = 0.0, certain: int | None = None
-    ) -> None:
-        """Record an event."""
-        sure = row if certain is None else certain
-        self._slots[self.total % len(self._slots)] = (row, kind, first, second, sure)
+    def add(self, one: Happened, row: int) -> None:
+        """Record an event that is certain as of this row."""
+        began = row if one.row is None else one.row
+        self._slots[self.total % len(self._slots)] = (began, KINDS.index(one.kind), one.first, one.second, row)
         self.total += 1
 
     @property
-    def latest(self) -> int | None:
+    def latest(self) -> EventKind | None:
         """The kind of the last event."""
-        return int(self._slots[(self.total - 1) % len(self._slots)][1]) if self.total > self.first else None
+        if self.total == self.first:
+            return None
+        return KINDS[int(self._slots[(self.total - 1) % len(self._slots)][1])]
 
     @property
     def roomy(self) -> bool:
         """Whether there is room for details."""
         return len(self._slots) >= 16
 
-    def told(self) -> Events:
+    def last_events(self) -> Events:
         """Return the log, oldest first."""
         count = len(self._slots)
         places = [i % count for i in range(max(self.total - count, self.first), self.total)]
-        last = tuple(
-            Event(
-                int(row),
-                one_or_more(TEXTS[int(kind)].format(first, rounded_up(second) if kind == MOVED else second)),
-                int(certain),
-            )
-            for row, kind, first, second, certain in self._slots[places].tolist()
-        )
-        return Events(last, self.total)
+        last = []
+        for row, number, first, second, certain in self._slots[places].tolist():
+            kind = KINDS[int(number)]
+            values = dict(zip(FIELDS[kind], (first, second), strict=False))
+            last.append(Event(int(row), kind, int(certain), values, text_of(kind, first, second)))
+        return Events(tuple(last), self.total)
 
     def copy(self) -> EventLog:
         """Return a log that goes its own way."""
@@ -175,21 +239,29 @@ class EventLog:
     def resized(self, kept: int) -> EventLog:
         """Return a log of another size with the last of these events."""
         log = EventLog(kept)
-        stays = min(self.total, len(self._slots), kept)
+        stays = min(self.total - self.first, len(self._slots), kept)
         for i in range(self.total - stays, self.total):
             log._slots[i % kept] = self._slots[i % len(self._slots)]
         log.total, log.first = self.total, self.total - stays
         return log
 
-    def state(self) -> npt.NDArray[np.float64]:
-        """Return the slots."""
-        return self._slots.copy()
+    def to_bytes(self) -> bytes:
+        """Return the slots as bytes, 40 for each."""
+        return self._slots.tobytes()
 
-    def set_state(self, slots: npt.NDArray[np.float64], total: int, first: int) -> None:
-        """Take over what ``state`` returned, with the counts beside it."""
-        if not np.all((slots[:, 1] >= 0) & (slots[:, 1] < len(TEXTS))) or first > total:
+    @classmethod
+    def from_bytes(cls, data: bytes, total: int, first: int) -> EventLog:
+        """Return the log of ``to_bytes``; ValueError for anything else."""
+        slots = np.frombuffer(data, dtype=np.float64).reshape(-1, 5)
+        rows = slots[:, [0, 4]]
+        sound = len(slots) > 0 and 0 <= first <= total and total - first <= max(len(slots), total)
+        sound = sound and bool(np.all(np.isfinite(slots))) and bool(np.all((rows >= 0) & (rows < 2**60)))
+        if not sound or not np.all((slots[:, 1] >= 0) & (slots[:, 1] < len(KINDS))):
             raise ValueError("an event is of no known kind")
-        self._slots, self.total, self.first = slots.copy(), total, first
+        log = cls(len(slots))
+        log._slots, log.total, log.first = slots.copy(), total, first
+        log.last_events()
+        return log
 
     @property
     def nbytes(self) -> int:
@@ -197,20 +269,14 @@ class EventLog:
         return int(self._slots.nbytes)
 
 
-def one_or_more(text: str) -> str:
-    """Return a text with "1 features" as "1 feature".
-
-    >>> one_or_more("overlap: 1 new features beside the 11 current ones")
-    'overlap: 1 new feature beside the 11 current ones'
-    >>> one_or_more("late: 1 features join the 4 current ones")
-    'late: 1 feature joins the 4 current ones'
-    """
+def _one_or_more(text: str) -> str:
+    """Return a text with "1 features" as "1 feature"."""
     single = re.sub(r"\b1 ((?:new |more |old )?)(feature|row|label)s\b", r"1 \1\2", text)
     return single.replace("1 feature join ", "1 feature joins ")
 
 
 def rounded_up(value: float) -> float:
-    """Return a number rounded up to three digits, so that what is told of an error is a bound.
+    """Return a number rounded up to three digits, so that what is said of an error is a bound.
 
     >>> rounded_up(1.74117), rounded_up(0.0)
     (1.75, 0.0)

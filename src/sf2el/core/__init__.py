@@ -1,4 +1,4 @@
-"""The choice of a backend, made here and nowhere else."""
+"""The compiled core's Python face: one import, made here and nowhere else."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import os
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
-BACKENDS = ("native", "numpy")
+import numpy as np
+
+MISSING = (
+    "sf2el's compiled core is not installed: install a wheel of sf2el, or a C++17 compiler and then sf2el again."
+)
 
 
 @cache
-def native_available() -> bool:
-    """Whether the compiled core was built."""
+def native() -> ModuleType:
+    """Return the compiled core; ImportError says what to do where it is not there."""
     try:
-        import_module("sf2el.core._native")
-    except ImportError:
-        return False
-    return True
+        module = import_module("sf2el.core._native")
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    from sf2el.inputs.rows import read_row
+
+    module.set_row_reader(read_row)
+    return module
 
 
-def backend(name: str | None = None) -> ModuleType:
-    """Return the backend module: the one named, else ``SF2EL_BACKEND``'s, else the compiled one if built."""
-    name = name or os.environ.get("SF2EL_BACKEND") or ("native" if native_available() else "numpy")
-    if name not in BACKENDS:
-        raise ValueError(f"backend must be 'native' or 'numpy', not {name!r}.")
-    if name == "native" and not native_available():
-        raise ValueError(
-            "The compiled core is not there: install sf2el where a C++17 compiler is, "
-            "or choose backend='numpy'."
-        )
-    return _module(f"sf2el.core.{name}_backend")
+def variant() -> str:
+    """Return which compiled variant to use: ``auto``, or what ``SF2EL_VARIANT`` names."""
+    return os.environ.get("SF2EL_VARIANT", "auto")
 
 
-_module = cache(import_module)  # looking a module up takes longer than some of what is asked of it
+def as_floats(values: Any) -> Any:
+    """Return an array as contiguous doubles."""
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -113,7 +113,7 @@ def ordered(names: Iterable[Hashable]) -> Names:
     >>> ordered(["b", 2, "a"])
     (2, 'a', 'b')
     """
-    return tuple(sorted(names, key=_sort_key))
+    return tuple(sorted(names, key=sort_key))
 
 
 def _number(value: Real | np.bool_) -> float:
@@ -123,6 +123,6 @@ def _number(value: Real | np.bool_) -> float:
         return inf
 
 
-def _sort_key(name: Hashable) -> tuple[str, Any]:
+def sort_key(name: Hashable) -> tuple[str, Any]:
     """Whole numbers first, NumPy's among Python's: both are the same key of a dict."""
     return ("int", int(name)) if isinstance(name, Integral) else ("str", name)

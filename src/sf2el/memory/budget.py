@@ -15,6 +15,9 @@ from sf2el.paper.settings import LearnerSettings
 COUNTER_BYTES = 104
 """Counters, generator and flags of one learner (``LearnerCounters`` in ``native/core/params.hpp``)."""
 
+MOST_KEPT, EVENT_BYTES = 32, 40
+"""Events that are remembered at most, and the bytes of each."""
+
 MODEL_BYTES = 64
 """Counters, budget and seed of a model."""
 
@@ -84,6 +87,24 @@ def newcomer_room(budget: int) -> int:
     (128, 512, 2048)
     """
     return max(budget // 32, min(budget // 32 + 64, 512))
+
+
+OWN_BYTES = 128
+"""Length, checksum, budget, seed and counts of a model, beside its state."""
+
+
+def own_bytes(budget: int | None, targets: int) -> int:
+    """Return the bytes of a model beside its state: events, what is known of targets, and its own numbers."""
+    return EVENT_BYTES * events_kept(budget) + targets + OWN_BYTES
+
+
+def events_kept(budget: int | None) -> int:
+    """Return how many events a model remembers: one for each 2 KiB of its budget, from 4 to 32.
+
+    >>> events_kept(None), events_kept(65536), events_kept(16384), events_kept(2048)
+    (32, 32, 8, 4)
+    """
+    return MOST_KEPT if budget is None else min(max(budget // 2048, 4), MOST_KEPT)
 
 
 def waiting_room(budget: int) -> int:

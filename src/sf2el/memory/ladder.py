@@ -1,0 +1,344 @@
+"""What a budget buys: one ladder of rungs, from the least model to the full one.
+
+The plan is the highest rung that fits; the rest of the bytes go to the sizes of that rung. Each rung holds what
+the rungs below it hold, and starts no smaller than the one below ends, so no size falls as bytes grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Literal, NamedTuple
+
+from sf2el.experts.kinds import RADIAL, RATES, Code, Form, Kind, View
+
+Role = Literal["older", "ended", "current", "incoming"]
+
+WIDEST_RELATED = 128
+"""Features up to which a space keeps how they vary together."""
+
+STANDING_BYTES = 48
+"""What the mixture keeps of an expert, and its code."""
+
+FEW_MAPPED = 64
+"""Features of both spaces beyond which a map takes so many bytes that experts come first."""
+
+SINGLE, BRIEF, NO_MAP = 2, 1, 0
+"""How a map is kept: in single precision, in bfloat16, not at all."""
+
+
+class Part(StrEnum):
+    """What a rung adds; the text says it to people."""
+
+    LEAST = "a logistic expert for the current space"
+    LIGHT_VIEWS = "logistic experts that read what is missing as zero, and with a flag a feature"
+    LINEAR = "a linear expert with its covariance for the current space"
+    MAP = "a map to the space before, and a logistic expert there"
+    RELATIONS = "how the current features vary together, where values are missing"
+    ENDED_LINEAR = "a linear expert for the space before"
+    WIDE = "radial functions of the leading width, where most was learned"
+    STATISTICS = "the statistics with which the map goes on after a change"
+    SECOND_WIDTH = "radial functions of a second width"
+    COVARIANCES = "how the features of each space vary together"
+    FRESH_RADIAL = "radial functions for the space that is younger, half as many"
+    VIEWS = "linear experts that read what is missing as zero, and with a flag a feature"
+    RATE = "a linear expert that forgets"
+    OLDER = "spaces that ended before"
+    INVERSE = "radial experts keep what follows from the rest: faster"
+    SINGLE = "single precision"
+
+
+class Rung(NamedTuple):
+    """What is added, and the radial functions with which the rung starts and ends."""
+
+    part: Part
+    start: int
+    end: int
+    worth: str
+    """What it was measured to be worth."""
+
+
+RUNGS = (
+    Rung(Part.LEAST, 0, 0, "the least model"),
+    Rung(Part.LIGHT_VIEWS, 0, 0, "bags of words: chance without them"),
+    Rung(Part.LINEAR, 0, 0, "quicker with few labels than the logistic expert"),
+    Rung(Part.MAP, 0, 0, "old experts go on after a change"),
+    Rung(Part.RELATIONS, 0, 0, "missing values are filled by what is observed"),
+    Rung(Part.ENDED_LINEAR, 0, 0, "as LINEAR"),
+    Rung(Part.WIDE, 4, 10, "svmguide3 .02"),
+    Rung(Part.STATISTICS, 10, 10, "credit-a .01 at 2 % labels"),
+    Rung(Part.SECOND_WIDTH, 10, 18, "Swiss .26"),
+    Rung(Part.COVARIANCES, 18, 18, ".003 to .007"),
+    Rung(Part.FRESH_RADIAL, 18, 30, "new relations are learned sooner"),
+    Rung(Part.VIEWS, 30, 30, "a sensor that fails in the state to be predicted: .18"),
+    Rung(Part.RATE, 30, 36, "drift: .01 to .02"),
+    Rung(Part.OLDER, 36, 36, "spaces that return"),
+    Rung(Part.INVERSE, 36, 48, "time"),
+    Rung(Part.SINGLE, 48, 120, "time, and the last digits"),
+)
+PLACE = {rung.part: place for place, rung in enumerate(RUNGS)}
+
+FORESEEN = 36
+"""Radial functions from which a lone space leaves room for a second one like it."""
+
+
+class SpaceShape(NamedTuple):
+    """A space as the plan sees it: room for features, features it began with, and its part in things."""
+
+    room: int
+    born: int
+    role: Role
+    features: int
+
+
+class Shapes(NamedTuple):
+    """All that decides on bytes, apart from the budget."""
+
+    spaces: tuple[SpaceShape, ...]
+    """The oldest first."""
+    mapped: tuple[bool, ...]
+    """Of each space, whether there is (or may be) a map to it from the next one."""
+    gapped: bool
+    outputs: int
+    task: str
+
+
+class Standing(NamedTuple):
+    """What labels have said of a space's experts."""
+
+    leading: Kind = RADIAL[0]
+    """The width that is followed most."""
+    decided: bool = False
+    """Whether the other one has little weight left."""
+    outdone: bool = False
+    """Of an ended space: whether its experts have none left."""
+
+
+class Held(NamedTuple):
+    """What is there already and would not come back: statistics of a map that was solved for good."""
+
+    statistics: tuple[bool, ...] = ()
+
+
+class SpacePlan(NamedTuple):
+    """What a space keeps."""
+
+    experts: tuple[Code, ...]
+    related: bool
+
+
+class MapPlan(NamedTuple):
+    """How the map to a space is kept."""
+
+    form: int
+    statistics: bool
+
+
+class Allocation(NamedTuple):
+    """What is kept of everything; None: a space, or the map to it, goes."""
+
+    spaces: tuple[SpacePlan | None, ...]
+    maps: tuple[MapPlan | None, ...]
+    rung: int
+    size: int
+
+
+class Costs(NamedTuple):
+    """Bytes of each part, by the core's own count."""
+
+    expert: Callable[[Code, int, int, int], int]
+    """Of a code, the room, the features it began with and the outputs."""
+    joint: Callable[[int, int], int]
+    solution: Callable[[int, int, int], int]
+    moments: Callable[[int], int]
+    space: Callable[[int], int]
+    """Of a space of so many features that only remembers."""
+
+
+def plan(
+    shapes: Shapes, standing: tuple[Standing, ...], held: Held, available: int, costs: Costs
+) -> Allocation | None:
+    """Return the best use of so many bytes; None: not even the least model fits.
+
+    ``available`` are bytes for experts, maps and covariances; names, scaling and counters are paid already.
+    """
+    return _Ladder(shapes, standing, held, costs).climb(available)
+
+
+@dataclass(frozen=True)
+class _Ladder:
+    shapes: Shapes
+    standing: tuple[Standing, ...]
+    held: Held
+    costs: Costs
+
+    def climb(self, available: int) -> Allocation | None:
+        lone = len(self.shapes.spaces) == 1
+        best = self._highest(available, FORESEEN if lone else RUNGS[-1].end)
+        if lone and best is not None and best.size >= FORESEEN:
+            twin = self._with_a_twin()._highest(available, RUNGS[-1].end)
+            if twin is not None and (twin.rung, twin.size) > (best.rung, best.size):
+                return self.at(twin.rung, twin.size)
+        return best
+
+    def _with_a_twin(self) -> _Ladder:
+        """Return the ladder as it will be once a space like this one opens beside it."""
+        own = self.shapes.spaces[0]
+        shapes = self.shapes._replace(spaces=(own, own._replace(role="incoming")), mapped=(True, False))
+        return _Ladder(shapes, (*self.standing, Standing()), Held((True, False)), self.costs)
+
+    def _highest(self, available: int, most: int) -> Allocation | None:
+        """Return the highest rung that fits, with up to so many radial functions."""
+        for place in reversed(range(len(RUNGS))):
+            rung = RUNGS[place]
+            if rung.start > most or self.bytes(self.at(place, rung.start)) > available:
+                continue
+            low, high = rung.start, min(rung.end, most)
+            while low < high:
+                middle = (low + high + 1) // 2
+                if self.bytes(self.at(place, middle)) <= available:
+                    low = middle
+                else:
+                    high = middle - 1
+            return self.at(place, low)
+        return None
+
+    def bytes(self, found: Allocation) -> int:
+        """Return what an allocation costs."""
+        shapes, costs = self.shapes, self.costs
+        total = 0
+        for place, (shape, own) in enumerate(zip(shapes.spaces, found.spaces, strict=True)):
+            if own is None:
+                total -= costs.space(shape.features)
+                continue
+            for code in own.experts:
+                total += costs.expert(code, shape.room, shape.born, shapes.outputs) + STANDING_BYTES
+            total += costs.moments(shape.room) if own.related else 0
+            psi = found.maps[place]
+            if psi is not None:
+                new, old = shapes.spaces[place + 1].features, shape.features
+                total += costs.solution(new, old, psi.form) + (costs.joint(new, old) if psi.statistics else 0)
+        return total
+
+    def at(self, place: int, size: int) -> Allocation:
+        """Return what a rung keeps with so many radial functions."""
+        spaces: list[SpacePlan | None] = []
+        maps: list[MapPlan | None] = []
+        for i, shape in enumerate(self.shapes.spaces):
+            spaces.append(self._space(i, shape, place, size))
+            maps.append(self._map(i, shape, place) if spaces[-1] is not None else None)
+        return Allocation(tuple(spaces), tuple(maps), place, size)
+
+    def _space(self, i: int, shape: SpaceShape, place: int, size: int) -> SpacePlan | None:
+        """Return what a rung keeps of a space."""
+
+        def has(part: Part) -> bool:
+            return place >= PLACE[part]
+
+        role = shape.role
+        outdone = self.standing[i].outdone
+        if role == "older" and not has(Part.OLDER):
+            return None
+        old = role in ("older", "ended")
+        if role == "ended" and not self._maps(i, place):
+            return None
+        form = Form.FULL if has(Part.SINGLE) else Form.HALF if has(Part.INVERSE) else Form.LEAST
+        plain = Form.FULL if form is Form.FULL else Form.HALF
+        linear = has(Part.LINEAR if role == "current" else Part.ENDED_LINEAR)
+        kind, kind_form = (Kind.LINEAR, plain) if linear else (Kind.LIGHT, Form.FULL)
+        codes = [Code(kind, form=kind_form)]
+        if role in ("current", "incoming") and self.shapes.gapped and has(Part.LIGHT_VIEWS):
+            for view in (View.ZERO, View.FLAGGED):
+                heavy = linear and has(Part.VIEWS)
+                codes.append(Code(Kind.LINEAR, view, form=Form.HALF) if heavy else Code(Kind.LIGHT, view, form=Form.FULL))
+        if role == "current" and has(Part.RATE):
+            codes += [Code(Kind.LINEAR, rate=rate, form=plain) for rate in range(1, len(RATES))]
+        if role != "older" and not outdone:
+            codes += self._radial(i, place, size, form)
+        related = shape.room <= WIDEST_RELATED and (
+            has(Part.COVARIANCES) or (role == "current" and self.shapes.gapped and has(Part.RELATIONS))
+        )
+        related = related and role != "older" and not (old and self._settled(i, place))
+        return SpacePlan(tuple(codes), related)
+
+    def _radial(self, i: int, place: int, size: int, form: Form) -> list[Code]:
+        """Return a space's experts with radial functions: most go to where most was learned."""
+        if place < PLACE[Part.WIDE] or size < 1:
+            return []
+        leading, decided = self.standing[i].leading, self.standing[i].decided
+        several = self._several
+        if self._younger != i:
+            other = RADIAL[1] if leading is RADIAL[0] else RADIAL[0]
+            second = place >= (PLACE[Part.INVERSE] if several else PLACE[Part.SECOND_WIDTH])
+            widths = [leading, other] if second and not (several and decided) else [leading]
+            return [Code(kind, form=form, size=size) for kind in widths]
+        if place < PLACE[Part.FRESH_RADIAL]:
+            return []
+        theirs = size // 2 if size < RUNGS[-1].start else size - RUNGS[-1].start // 2
+        return [Code(leading, form=form, size=theirs)]
+
+    @property
+    def _several(self) -> bool:
+        return self._younger is not None
+
+    @property
+    def _younger(self) -> int | None:
+        """The space whose experts have learned less than those of another that matters."""
+        spaces = self.shapes.spaces
+        if spaces[-1].role == "incoming":
+            return len(spaces) - 1
+        plays = [i for i, one in enumerate(spaces) if one.role == "ended" and not self.standing[i].outdone]
+        return len(spaces) - 1 if plays else None
+
+    def _maps(self, i: int, place: int) -> bool:
+        """Whether a rung has the map to a space; without one it is of use only if its features return."""
+        if not self.shapes.mapped[i]:
+            return place >= PLACE[Part.OLDER]
+        both = self.shapes.spaces[i].features + self.shapes.spaces[i + 1].features
+        return place >= PLACE[Part.MAP if both <= FEW_MAPPED else Part.OLDER]
+
+    def _settled(self, i: int, place: int) -> bool:
+        return i < len(self.held.statistics) and not self.held.statistics[i]
+
+    def _map(self, i: int, shape: SpaceShape, place: int) -> MapPlan | None:
+        """Return how the map to a space is kept."""
+        if not self.shapes.mapped[i] or i + 1 == len(self.shapes.spaces):
+            return None
+        if not self._maps(i, place):
+            return None
+        fitted = self.shapes.spaces[i + 1].role == "incoming"
+        goes_on = place >= PLACE[Part.STATISTICS] and shape.role == "ended" and not self._settled(i, place)
+        goes_on = goes_on and not self.standing[i].outdone
+        form = SINGLE if place >= PLACE[Part.INVERSE] else BRIEF
+        return MapPlan(form, fitted or goes_on)
+
+
+class Difference(NamedTuple):
+    """An expert that leaves or comes, and why."""
+
+    space: int
+    name: str
+    comes: bool
+    why: str
+
+
+def diff(old: Allocation | None, new: Allocation) -> list[Difference]:
+    """Return which experts leave and come between two allocations of the same spaces, each with the reason."""
+    found: list[Difference] = []
+    for i, after in enumerate(new.spaces):
+        before = None if old is None or i >= len(old.spaces) else old.spaces[i]
+        theirs = {code.who: code for code in (before.experts if before is not None else ())}
+        ours = {code.who: code for code in (after.experts if after is not None else ())}
+        climbs = old is None or new.rung >= old.rung
+        why = f"the budget has room for rung {new.rung}" if climbs else f"the budget has room up to rung {new.rung}"
+        found += [Difference(i, theirs[who].name, False, why) for who in theirs if who not in ours]
+        found += [Difference(i, ours[who].name, True, why) for who in ours if who not in theirs]
+    return found
+
+
+@cache
+def table() -> tuple[tuple[int, str, int, int, str], ...]:
+    """Return the ladder as rows of a table: number, what is added, sizes, and what that was measured to be worth."""
+    return tuple((i, str(rung.part), rung.start, rung.end, rung.worth) for i, rung in enumerate(RUNGS))

@@ -1,0 +1,295 @@
+"""A model's state within its budget: rows go in, predictions come out. Targets are numbers here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sf2el.core import native
+from sf2el.events import DETAILS, EventKind, EventLog, Happened
+from sf2el.features.attendance import Attendance
+from sf2el.features.policies import Swap
+from sf2el.inputs.tables import Table
+from sf2el.memory.budget import NoRoomError, events_kept, newcomer_room, own_bytes
+from sf2el.model import changes
+from sf2el.model.changes import current_space, features_of
+from sf2el.model.protocols import Strategy, Targets
+
+if TYPE_CHECKING:
+    from sf2el.core._native import State
+
+Floats = npt.NDArray[np.float64]
+Row = Mapping[Hashable, Any]
+
+LEARNED, REVIEW, CHANGE = 0, 1, 2
+"""What the core says of a row: learned; learned, and the plan wants to look again; its features ask for a decision."""
+
+DEAF_ROWS = 8
+"""Rows for which new features change nothing after there was no room for them."""
+
+PARTS = ("counters", "names", "scalers", "maps", "learners", "weights", "newcomers")
+
+
+class Block(NamedTuple):
+    """A run of rows: what was predicted before each was learned, the weight of recovered experts, and the space."""
+
+    outputs: Floats
+    recovered: Floats
+    space: npt.NDArray[np.int64]
+
+
+class BusyError(RuntimeError):
+    """Two threads are in one model."""
+
+
+class Engine:
+    """A native state, a strategy that gives its spaces experts, and a budget.
+
+    ``learn`` is one call of the core. Only a row whose features may change the spaces goes further: then the next
+    state is made on a copy and taken over whole, so that an error anywhere leaves the state before.
+    """
+
+    def __init__(self, strategy: Strategy, budget: int | None, targets: Targets) -> None:
+        self.strategy, self.budget, self.targets = strategy, budget, targets
+        if budget is not None:
+            strategy.check_least(budget, targets.nbytes)
+        self.state: State = strategy.new_state()
+        self.events = EventLog(events_kept(budget))
+        self.peak = 0
+        self._lock = Lock()
+
+    @classmethod
+    def restored(cls, strategy: Strategy, budget: int | None, targets: Targets, state: State) -> Engine:
+        """Return an engine that goes on with a state from a file."""
+        engine = cls.__new__(cls)
+        engine.strategy, engine.budget, engine.targets, engine.state = strategy, budget, targets, state
+        engine.events = EventLog(events_kept(budget))
+        engine.peak = 0
+        engine._lock = Lock()
+        return engine
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Keep other threads out."""
+        self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def enter(self) -> None:
+        """Keep other threads out until ``leave``."""
+        if not self._lock.acquire(blocking=False):
+            raise BusyError("This model is being used by another thread; give each thread its own, or use a lock.")
+
+    def leave(self) -> None:
+        """Let other threads in again."""
+        self._lock.release()
+
+    # -- rows
+
+    def predict(self, x: Row) -> Any:
+        """Return the score, the probabilities or the number for a row; None where nothing of it is known."""
+        return self.state.predict(x)
+
+    def learn(self, x: Row, target: float, weight: float) -> None:
+        """Learn a row; a target of NaN is one that is not known."""
+        code = self.state.learn(x, target, weight)
+        if code == CHANGE:
+            self._change(x, target, weight)
+        elif code == REVIEW:
+            self._review()
+
+    def learn_late(self, x: Row, target: float, weight: float) -> None:
+        """Take the loss step of a row that was learned without its target."""
+        if self.state.spaces == 0:
+            raise ValueError("No row was learned yet; learn the row first, then pass its label with late=True.")
+        if not self.state.knows(x) or not self.state.learn_late(x, target, weight):
+            self._record([Happened(EventKind.TOO_LATE)])
+
+    def run(self, tables: Sequence[Table], targets: Floats, weights: Floats | None, wanted: bool) -> list[Block]:
+        """Learn tables row by row; with ``wanted`` return what was predicted before each row."""
+        blocks: list[Block] = []
+        at = 0
+        for table in tables:
+            names, start, count = list(table.names), 0, len(table.rows)
+            while start < count:
+                y = targets[at + start : at + count]
+                w = None if weights is None else weights[at + start : at + count]
+                done, code, said, shares, spaces = self.state.run(table.rows[start:], names, y, w, wanted)
+                if wanted and done:
+                    blocks.append(Block(said, shares, spaces))
+                start += done
+                if code == REVIEW:
+                    self._review()
+                elif code == CHANGE:
+                    x = table.row(start)
+                    weight = 1.0 if w is None else float(w[done])
+                    if wanted:
+                        blocks.append(self._said(x))
+                    self._change(x, float(y[done]), weight)
+                    start += 1
+            at += count
+        return blocks
+
+    def predict_many(self, tables: Sequence[Table]) -> list[Floats]:
+        """Return what is predicted for each row of tables, NaN where nothing of it is known."""
+        return [self.state.predict_many(table.rows, list(table.names)) for table in tables]
+
+    def _said(self, x: Row) -> Block:
+        output = self.state.predict(x)
+        outputs = np.full((1, self.state.outputs), np.nan if output is None else output)
+        share, space = self.state.whose(x)
+        return Block(outputs, np.array([share]), np.array([space]))
+
+    # -- features come and go
+
+    def _change(self, x: Row, target: float, weight: float) -> None:
+        """Learn a row whose features may change the spaces."""
+        twin = self.state.copy()
+        present = twin.begin(x)
+        first = twin.spaces == 0
+        seen = Attendance(twin, present)
+        transitions = self.strategy.policy.decide(seen)
+        told = [] if first else changes.note_gaps(twin, present)
+        try:
+            if transitions or told:
+                told += changes.make(twin, transitions)
+                told += self._arranged(twin)
+        except NoRoomError as refused:
+            if first:
+                raise
+            twin, told = self._without(x, refused)
+        if twin.incoming and any(one.kind in (EventKind.OPENED, EventKind.RETURNED) for one in told):
+            twin.replay()
+        changes.set_wake(twin, self.strategy.policy)
+        code = twin.finish(target, weight)
+        self._commit(twin, told)
+        if code == REVIEW:
+            self._review()
+
+    def _without(self, x: Row, refused: NoRoomError) -> tuple[State, list[Happened]]:
+        """Return what a row makes of a model that has no room for its new features beside the current ones.
+
+        They are not used; once the current ones are gone, they are the only ones.
+        """
+        twin = self.state.copy()
+        present = twin.begin(x)
+        own = features_of(twin, current_space(twin))
+        transitions = self.strategy.policy.decide(Attendance(twin, present))
+        if not twin.incoming and len(twin.gone(own)) == len(own):
+            told = changes.make(twin, [*transitions, Swap()])
+            return twin, told + self._arranged(twin)
+        new = set(present) - set(own)
+        twin = self.state.copy()
+        twin.begin(x)
+        twin.deaf_until = twin.rows + DEAF_ROWS
+        if self.events.latest == EventKind.PASSED_OVER:
+            return twin, []
+        # Before anything is learned: some make an error of a warning.
+        warnings.warn(f"{refused} Until then {len(new)} new features are not used.", RuntimeWarning, stacklevel=5)
+        return twin, [Happened(EventKind.PASSED_OVER, len(new), len(own))]
+
+    def _review(self) -> None:
+        """Look again at what labels have said of the experts."""
+        twin = self.state.copy()
+        since = max(twin.rows - max(twin.began, twin.current_since), changes.FIRST_REVIEW)
+        twin.review_at = twin.rows + since if current_space(twin) > 0 else changes.NEVER
+        self._commit(twin, self._arranged(twin))
+
+    def grow(self, outputs: int) -> list[Happened]:
+        """Give experts an output for each class; return what there is to tell, once the row is learned."""
+        twin = self.state.copy()
+        twin.grow(outputs)
+        told = self._arranged(twin) if twin.spaces else []
+        self.state = twin
+        return told
+
+    def _arranged(self, state: State, budget: int | None = None) -> list[Happened]:
+        """Give a state's spaces what the budget allows."""
+        budget = self.budget if budget is None else budget
+        if budget is None:
+            return self.strategy.arrange(state, None, self.targets.log_odds())
+        room = newcomer_room(budget)
+        available = budget - own_bytes(budget, self.targets.nbytes)
+        try:
+            told = self.strategy.arrange(state, available - room, self.targets.log_odds())
+        except MemoryError:
+            raise ValueError(
+                "This machine does not have so much memory; give a smaller budget, or fewer features."
+            ) from None
+        state.candidate_room = max(room, available - sum(state.bytes()) + state.waiting_bytes())
+        state.shrink_waiting()
+        return told
+
+    def _commit(self, twin: State, told: list[Happened]) -> None:
+        """Take over the next state."""
+        self.peak = max(self.peak, sum(self.state.bytes()) + sum(twin.bytes()))
+        row = max(0, twin.rows - 1)
+        self.state = twin
+        self._record(told, row)
+
+    def _record(self, told: list[Happened], row: int | None = None) -> None:
+        """Record what there is to tell, details only where there is room for many events."""
+        for one in told:
+            if self.events.roomy or one.kind not in DETAILS:
+                self.events.add(one, max(0, self.state.rows) if row is None else row)
+
+    def tell(self, one: Happened) -> None:
+        """Record an event of the model's own."""
+        self._record([one])
+
+    # -- memory
+
+    def set_budget(self, budget: int) -> None:
+        """Change the bytes that may be used, at once."""
+        if self.budget is None:
+            raise ValueError("This model has a fixed buffer_size; only one made with budget= has a budget.")
+        self.strategy.check_least(budget, self.targets.nbytes)
+        twin = self.state.copy()
+        told = self._arranged(twin, budget) if twin.spaces else []
+        self.events = self.events.resized(events_kept(budget))
+        self.budget = budget
+        self.state = twin
+        self._record([Happened(EventKind.NEW_BUDGET, budget), *told])
+
+    def nbytes(self) -> dict[str, int]:
+        """Return the bytes of everything that is kept, by part."""
+        parts = dict(zip(PARTS, self.state.bytes(), strict=True))
+        parts["counters"] += self.state.settings_bytes() + own_bytes(self.budget, 0) - self.events.nbytes
+        return parts | {"events": self.events.nbytes, "labels": self.targets.nbytes}
+
+    # -- looking inside
+
+    def expert_names(self) -> list[tuple[int, str]]:
+        """Return each expert's space and name, in the order of their standings."""
+        from sf2el.experts.kinds import code_of
+
+        return [
+            (space, code_of(code).name)
+            for space in range(self.state.spaces)
+            for code, *_ in self.state.experts(space)
+        ]
+
+    def role(self, space: int) -> str:
+        """Return what a space is to the model."""
+        here = current_space(self.state) + (1 if self.state.vanished else 0)
+        return "recovered" if space < here else "current" if space == here else "incoming"
+
+    def current_names(self) -> list[Hashable] | None:
+        """Return the names of the current space's features."""
+        if self.state.spaces == 0:
+            return None
+        return list(self.state.names(features_of(self.state, current_space(self.state))))
+
+
+def load_state(data: bytes) -> tuple[State, bytes]:
+    """Return a state and the caller's own bytes; ValueError for bytes that are no model."""
+    state, own = native().State.load(bytes(data))
+    return state, own

@@ -1,0 +1,61 @@
+"""What an engine asks of its parts: targets, and a strategy that gives spaces their experts within bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sf2el.events import Happened
+from sf2el.features.policies import FeaturePolicy
+
+if TYPE_CHECKING:
+    from sf2el.core._native import State
+
+
+class Targets(Protocol):
+    """What is known of labels or numbers."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept."""
+        ...
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that an expert gives for a row."""
+        ...
+
+    def log_odds(self) -> list[float]:
+        """Return where a new expert's constant starts, one for each output; nothing where that is unknown."""
+        ...
+
+
+class Strategy(Protocol):
+    """Which experts and maps there are, and in how many bytes."""
+
+    seed: int
+    policy: FeaturePolicy
+
+    def new_state(self) -> State:
+        """Return a state without any space."""
+        ...
+
+    def check_least(self, budget: int, own: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model beside ``own`` bytes."""
+        ...
+
+    def arrange(self, state: State, available: int | None, odds: Sequence[float]) -> list[Happened]:
+        """Give every space what the bytes allow, in place; return what there is to tell.
+
+        ``available`` are bytes for all of the state; None: no limit. Raises NoRoomError where even the least
+        model does not fit.
+        """
+        ...
+
+    def full_grown(self, state: State) -> bool:
+        """Whether the experts are as large as they ever get: more bytes would not be used."""
+        ...
+
+    def content(self) -> dict[str, Any]:
+        """Return the parameters as plain values, for a file."""
+        ...
