@@ -110,7 +110,7 @@ class ReferenceLearner:
         s, labelled = self.settings, not isnan(y)
         kind = int(labelled and s.sampling == "stratified")
         k = s.kernel.row(self.rows, x)
-        f_x, f_s = float(self.beta @ k), self.gram @ self.beta
+        f_x, f_s = float(self.beta @ k), self.gram @ self.beta  # f(x), and f(x_s) for each row
         w = exp_or_zero(-s.graph_width * squared_distances(self.rows, x))
         u = self._seen_for_each_kept()
         c = 1.0 / (s.label_rate or (self.labels + 1) / (sum(self.seen) + 1))
@@ -140,7 +140,7 @@ class ReferenceLearner:
         return f_x, risk
 
     def _seen_for_each_kept(self) -> Floats:
-        """Return u for each row: how many rows it stands for, (t - 1) / b in the paper, by kind."""
+        """Return u for each row: rows seen for each row kept, of its kind; 1 while the buffer fills."""
         seen = np.array(self.seen, dtype=float)
         kept = np.bincount(self.kinds, minlength=2)
         return np.asarray((seen / np.maximum(kept, 1))[self.kinds])
@@ -359,16 +359,19 @@ class ReferenceHedge:
         self.rounds += 1
         return risk
 
-    def regret(self) -> tuple[float, float]:
-        r"""Return the regret to the best expert, and the bound of Theorem 1 (NaN without a given eta).
+    def regret(self) -> tuple[float, float, float]:
+        r"""Return the regret to the best expert, its bound, and its bound for these very risks.
 
-        For risks in [0, M] it is :math:`\ln N / \eta + \eta T_2 M^2 / 8`; M is the largest risk seen. At the
-        paper's eta, with M = 1, that is 9/8 of what Eq. 21 prints.
+        With a given eta and risks in [0, M], Theorem 1 reads :math:`\ln N / \eta + \eta T_2 M^2 / 8`, with M
+        the largest risk seen. At the paper's eta, with M = 1, that is 9/8 of what Eq. 21 prints. For these
+        risks it is :math:`\ln N / \eta + \Delta`; for AdaHedge, :math:`2 \Delta`.
         """
-        bound = nan
-        if self.eta is not None:
-            bound = log(len(self.cumulative)) / self.eta + self.eta * self.rounds * self.largest**2 / 8.0
-        return self.mixture - float(self.cumulative.min()), bound
+        regret, most = self.mixture - float(self.cumulative.min()), log(len(self.cumulative))
+        if self.eta is None:
+            bound = self.largest * (sqrt(self.rounds * most) + 4.0 / 3.0 * most + 2.0)
+            return regret, bound, 2.0 * self.gaps
+        bound = most / self.eta + self.eta * self.rounds * self.largest**2 / 8.0
+        return regret, bound, most / self.eta + self.gaps
 
 
 def _mix_loss(cumulative: Floats, rate: float) -> float:
@@ -380,7 +383,7 @@ def _mix_loss(cumulative: Floats, rate: float) -> float:
 
 
 class Round(NamedTuple):
-    """What was said of a round before it was learned: score and risk, and each expert's weight and own."""
+    """A round, from before it was learned: score and risk, and each expert's weight, score and risk."""
 
     score: float
     risk: float
@@ -405,9 +408,9 @@ class ReferenceSF2EL:
     buffer_size, seed, eta, restart, map_ridge, map_intercept, train_in_overlap, classes, class_weight
         As for :meth:`sf2el.SF2EL.paper`.
     experts
-        Who is followed in the third period: ``"updating"`` (f_1, which goes on learning), ``"fixed"`` (f_1 as
-        it was) and ``"scratch"`` (f_2). The paper's other seven methods are other choices, with the manifold
-        term or without.
+        Whose scores are combined in the third period: ``"updating"`` (f_1, which goes on learning),
+        ``"fixed"`` (f_1 as it was) and ``"scratch"`` (f_2). The paper's other seven methods are other
+        choices, with the manifold term or without.
 
     Examples
     --------
@@ -460,7 +463,10 @@ class ReferenceSF2EL:
     # -- rows as arrays
 
     def learn(self, x: Floats, y: float = nan, z: Floats | None = None, weight: float = 1.0) -> Round:
-        """Predict and learn a round: x in the current space, in the overlap with z in the next one."""
+        """Predict and learn a round: x in the current space, in the overlap with z in the next one.
+
+        These are lines 3 to 8 of Algorithm 1, and lines 5 to 10 of Algorithm 2 after a swap.
+        """
         if not self.learners:
             self.learners["scratch"] = self._new_learner(self.settings, len(x))
         if z is not None:
@@ -481,7 +487,7 @@ class ReferenceSF2EL:
         return Round(score, self.hedge.update(risks), alpha, scores, risks)
 
     def swap(self) -> None:
-        """The old features are gone: Algorithm 2 begins, from equal weights."""
+        """Begin Algorithm 2 (lines 1 to 3): the old features are gone."""
         if self.next_psi is None or self.next_learner is None:
             raise ValueError("No round has had both spaces: there is nothing to fit the map on.")
         self.next_psi.solve()
@@ -512,8 +518,9 @@ class ReferenceSF2EL:
         """Return the score and the weight of each expert that is followed. Changes nothing."""
         if not self.names:
             return {}
-        model = deepcopy(self) if self._swaps(x) else self
-        if model is not self:
+        model = self
+        if self._swaps(x):
+            model = deepcopy(self)
             model._swap_names()
         row, alpha = np.array([float(x[name]) for name in model.names]), model.hedge.weights
         return {
@@ -522,7 +529,10 @@ class ReferenceSF2EL:
         }
 
     def learn_one(self, x: Row, y: Hashable | None = None) -> None:
-        """Learn a row, y None where it has no label. Its keys, whole, tell the period."""
+        """Learn a row, y None where it has no label. Its keys tell the period.
+
+        They must be those of the current space, of the current and the next one, or of the next one alone.
+        """
         swaps = self._swaps(x)
         target, weight = self._target(y)
         if swaps:
