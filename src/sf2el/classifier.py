@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import events
-from sf2el.events import Happened
-from sf2el.inputs.labels import ClassWeight, Label, Labels
-from sf2el.inputs.rows import read_row
-from sf2el.inputs.tables import Table, labels_of, tables_of
+from sf2el.events import EventKind, Happened
+from sf2el.inputs.labels import UNLABELLED, ClassWeight, Label, Labels
+from sf2el.inputs.tables import Table, labels_of, table_of
 from sf2el.memory.budget import parse_budget
-from sf2el.model.bank import BankRecipe
-from sf2el.model.strategy import Recipe
-from sf2el.model.streaming import Block, Row, StreamModel, Track
+from sf2el.model.engine import Block, Engine
+from sf2el.model.strategy import BankStrategy
+from sf2el.model.stream import Row, StreamModel, Track
 from sf2el.paper.kernels import RBF, Kernel, plain_number
 from sf2el.paper.settings import Equations, LearnerSettings, OnSkip, Projection, Sampling, check_buffer_size
-from sf2el.paper.strategy import PaperRecipe
+from sf2el.paper.strategy import PaperStrategy
+from sf2el.storage import files
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,8 +45,6 @@ class SF2EL(StreamModel):
         None, ``"balanced"`` (labels weigh inversely to how often they were seen) or a weight for each label.
     forget
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -66,7 +63,6 @@ class SF2EL(StreamModel):
     """
 
     KIND = "classifier"
-    LEAST_LABELS = Labels().nbytes
 
     def __init__(
         self,
@@ -76,11 +72,9 @@ class SF2EL(StreamModel):
         classes: Sequence[Any] | None = None,
         class_weight: ClassWeight = None,
         forget: float = 0.0,
-        backend: str | None = None,
     ) -> None:
-        recipe = BankRecipe(task="classes", forget=forget, seed=seed, backend=backend)
-        self._labels = Labels(classes, class_weight=class_weight)
-        self._begin(recipe, parse_budget(budget))
+        labels = Labels(classes, class_weight=class_weight)
+        self._engine = Engine(BankStrategy(forget=forget, seed=seed), parse_budget(budget), labels)
 
     @classmethod
     def paper(
@@ -114,7 +108,6 @@ class SF2EL(StreamModel):
         map_intercept: bool = False,
         train_in_overlap: bool = False,
         scaled: bool = False,
-        backend: str | None = None,
     ) -> Self:
         """Return the published algorithm with explicit parameters.
 
@@ -169,7 +162,7 @@ class SF2EL(StreamModel):
             radius=radius,
             jitter=jitter,
         )
-        recipe = PaperRecipe(
+        strategy = PaperStrategy(
             settings=settings,
             buffer_size=buffer_size if budget is None else None,
             scaled=scaled,
@@ -179,58 +172,50 @@ class SF2EL(StreamModel):
             train_in_overlap=train_in_overlap,
             eta=eta,
             seed=seed,
-            backend=backend,
         )
-        labels = Labels(classes, binary=True, class_weight=class_weight)
-        return cls._of(recipe, labels, None if budget is None else parse_budget(budget))
-
-    @classmethod
-    def _of(cls, recipe: Recipe, labels: Labels, budget: int | None) -> Self:
         model = cls.__new__(cls)
-        model._labels = labels
-        model._begin(recipe, budget)
+        labels = Labels(classes, binary=True, class_weight=class_weight)
+        model._engine = Engine(strategy, None if budget is None else parse_budget(budget), labels)
         return model
-
-    def _label_bytes(self) -> int:
-        return self._labels.nbytes
-
-    def _outputs(self) -> int:
-        return self._labels.outputs
-
-    def _label_counts(self) -> list[int]:
-        return list(self._labels.counts)
-
-    def _told(self) -> list[int]:
-        counts = self._labels.counts
-        return [] if self._labels.class_weight is not None else [*counts, *[0] * (2 - len(counts))]
-
-    def _labels_out(self) -> dict[str, Any]:
-        return self._labels.state()
-
-    def _labels_in(self, content: dict[str, Any]) -> None:
-        self._labels = Labels.of(content)
 
     # -- predicting
 
     def predict_one(self, x: Row) -> Label | None:
         """Return the predicted label of a row; None before any label was seen. Changes nothing."""
-        return self._labels.decide(self._output_one(x))
+        engine = self._engine
+        engine.enter()
+        try:
+            return self._labels.decide(engine.state.predict(x))
+        finally:
+            engine.leave()
 
     def predict_proba_one(self, x: Row) -> dict[Label, float]:
         """Return the probability of each label; {} before any label was seen."""
-        return self._labels.probabilities(self._output_one(x))
+        with self._engine.used():
+            return self._labels.probabilities(self._engine.state.predict(x))
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> npt.NDArray[np.object_]:
         """Return the predicted label of every row of an array or frame: the loop of ``predict_one``."""
-        tables = tables_of(X, features, self._current_names())
-        found = [
-            self._labels.decide(self._output_one(table.row(i)))
-            for table in tables
-            for i in range(len(table.rows))
-        ]
-        out = np.empty(len(found), dtype=object)
-        out[:] = found
-        return out
+        return self._decided_many(X, features)[0]
+
+    def predict_proba_many(self, X: Any, features: Sequence[Hashable] | None = None) -> Floats:
+        """Return the probability of each label (a column each, in the order of ``labels``) for every row."""
+        with self._engine.used():
+            table = table_of(X, features, self._engine.current_names())
+            outputs = self._engine.predict_many(table)
+            return self._labels.probabilities_many(outputs)
+
+    def _decided_many(
+        self, X: Any, features: Sequence[Hashable] | None
+    ) -> tuple[npt.NDArray[np.object_], Floats]:
+        with self._engine.used():
+            table = table_of(X, features, self._engine.current_names())
+            return self._labels.decide_many(self._engine.predict_many(table))
+
+    @property
+    def labels(self) -> list[Label]:
+        """The labels seen or named so far, in their order."""
+        return list(self._labels.seen)
 
     # -- learning
 
@@ -240,74 +225,70 @@ class SF2EL(StreamModel):
         ``late`` says that the row was learned before, without this label: only the loss step is taken, in the
         spaces that have the row's features. No counter of rows, scaler, reservoir or period moves.
         """
-        label = self._labels.read(y)
-        if late:
-            self._learn_late(x, label)
-        elif label is None:
-            self._learn_dict(x, float("nan"), 1.0)
-        elif label in self._labels.seen:
+        engine = self._engine
+        engine.enter()
+        try:
             labels = self._labels
-            place = labels.see(label)
-            target, weight = labels.target(place), labels.weight(place)
-            labels.counts[place] -= 1  # it does not count before its row is learned
-            self._learn_dict(x, target, weight)
+            label = labels.read(y)
+            if late:
+                self._learn_late(x, label)
+            elif label is None:
+                engine.learn(x, UNLABELLED, 1.0)
+            elif label in labels.places:
+                place = labels.places[label]
+                labels.counts[place] += 1
+                target, weight = labels.target(place), labels.weight(place)
+                labels.counts[place] -= 1  # it does not count before its row is learned
+                engine.learn(x, target, weight)
+                labels.counts[place] += 1
+            else:
+                self._learn_new(x, label)
+        finally:
+            engine.leave()
+
+    def _learn_new(self, x: Row, label: Label) -> None:
+        """Learn a row with a label that was not seen before."""
+        engine, before = self._engine, self._snapshot()
+        try:
+            told = self._meet(label)
+            labels = self._labels
+            place = labels.places[label]
             labels.counts[place] += 1
-        else:
-            before = self._snapshot()
-            try:
-                self._meet(label)
-                self.learn_one(x, label)
-            except BaseException:
-                self._restore(before)
-                raise
+            weight = labels.weight(place)
+            labels.counts[place] -= 1
+            engine.learn(x, labels.target(place), weight)
+            labels.counts[place] += 1
+            for one in told:
+                engine.tell(one)
+        except BaseException:
+            self._restore(before)
+            raise
+
+    def _meet(self, label: Label) -> list[Happened]:
+        """Take in a label that was not seen before; from the third on, experts grow an output for it."""
+        labels = self._labels.copy()
+        labels.see(label, count=False)
+        self._labels = labels
+        if labels.outputs == self._engine.state.outputs:
+            return []
+        return [Happened(EventKind.NEW_CLASS, len(labels.seen)), *self._engine.grow(labels.outputs)]
 
     def _learn_late(self, x: Row, label: Label | None) -> None:
         if label is None:
             raise ValueError("late=True is for a label that arrives later; pass that label as y.")
-        observed = read_row(x)
-        if self._stage is None:
-            raise ValueError(
-                "No row was learned yet; learn the row first, then pass its label with late=True."
-            )
-        if not self._stage.knows(observed):  # nor is its label counted
-            self._record([Happened(events.TOO_LATE)])
-            return
-        labels = self._labels.copy()
-        before = None if label in labels.seen else self._snapshot()
+        engine, before = self._engine, self._snapshot()
         try:
-            if before is not None:
-                self._meet(label)
-            place = self._labels.see(label)
-            target, weight = self._labels.target(place), self._labels.weight(place)
-            if not self._stage.learn_late(observed, target, weight):
-                self._record([Happened(events.TOO_LATE)])
+            if not engine.can_learn_late(x):
+                return
+            told = [] if label in self._labels.places else self._meet(label)
+            labels = self._labels
+            place = labels.see(label)
+            engine.learn_late(x, labels.target(place), labels.weight(place))
+            for one in told:
+                engine.tell(one)
         except BaseException:
-            self._labels = labels
-            if before is not None:
-                self._restore(before)
+            self._restore(before)
             raise
-
-    def _meet(self, label: Label) -> None:
-        """Take in a label that was not seen before; from the third on, experts grow an output for it."""
-        labels = self._labels.copy()
-        labels.see(label, count=False)
-        if self._stage is None or labels.outputs == self._stage.outputs:
-            self._labels = labels
-            return
-        stage = self._stage.clone()
-        self._recipe.grow(stage, labels.outputs)
-        before, self._labels = self._labels, labels
-        try:
-            told = self._fitted(stage)
-        except BaseException:
-            self._labels = before
-            raise
-        if before.outputs == 1:  # rows that wait have +1 or -1 for the places 0 and 1
-            self._pending = [row._replace(target=(1.0 - row.target) / 2.0) for row in self._pending]
-        self._stage, self._refit_at = stage, stage.refit_at(self._rows_seen)
-        if stage.past is None and self._tracker is not None:
-            self._tracker.forget_past()
-        self._record([Happened(events.NEW_CLASS, len(labels.seen)), *told, *self._house_rows()])
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit, in one call.
@@ -321,10 +302,10 @@ class SF2EL(StreamModel):
         features
             Names of an array's columns; without them the columns are the features 0, 1, 2, ...
         """
-        self._run(tables_of(X, features, self._current_names()), y)
+        self._run(X, y, features, False)
 
     def run_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> Track:
-        """Predict and then learn each row in turn; return what was said of each before it was learned.
+        """Predict and then learn each row in turn; return what was predicted for each before it was learned.
 
         The parameters are those of ``learn_many``.
 
@@ -335,95 +316,117 @@ class SF2EL(StreamModel):
         >>> list(track.prediction)
         [None, 'low', 'low', 'high']
         """
-        blocks = self._run(tables_of(X, features, self._current_names()), y)
-        predictions, probabilities = [], []
-        for block, labels, known in blocks:
-            prediction, probability = _decided(block, labels, known)
-            predictions.append(prediction)
-            probabilities.append(probability)
-        spaces = [np.full(len(block.outputs), block.space) for block, _, _ in blocks]
-        followed = [block.followed() for block, _, _ in blocks]
+        said = self._run(X, y, features, True)
         empty = np.empty(0)
+        predictions, probabilities = zip(*(_decided(one) for one in said), strict=True) if said else ((), ())
+        blocks = [block for one in said for block in one.blocks]
         return Track(
             np.concatenate([*predictions, empty.astype(object)]),
             np.concatenate([*probabilities, empty]),
-            np.concatenate([*spaces, empty]).astype(np.int64),
-            np.concatenate([*followed, empty]).astype(np.int8),
+            np.concatenate([*(block.space for block in blocks), empty]).astype(np.int64),
+            np.concatenate([*(block.recovered > 0.5 for block in blocks), empty]).astype(np.int8),
         )
 
-    def _run(self, tables: Sequence[Table], y: Any) -> list[tuple[Block, Labels, npt.NDArray[np.int64]]]:
-        """Predict and learn tables; return blocks, each with its labels and how many of them were known."""
-        labels = labels_of(y, sum(len(table.rows) for table in tables))
-        plain = self._labels.read_many(labels)
-        before = self._snapshot()
-        try:
-            return list(self._walk_labelled(tables, plain))
-        except BaseException:
-            self._restore(before)
-            raise
+    def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None, wanted: bool) -> list[_Said]:
+        engine = self._engine
+        with engine.used():
+            table = table_of(X, features, engine.current_names())
+            plain = self._labels.read_many(labels_of(y, len(table.rows)))
+            before = self._snapshot()
+            try:
+                return list(self._parts(table, plain, wanted))
+            except BaseException:
+                self._restore(before)
+                raise
 
-    def _walk_labelled(
-        self, tables: Sequence[Table], plain: list[Label | None]
-    ) -> Iterator[tuple[Block, Labels, npt.NDArray[np.int64]]]:
-        start = 0
-        for table in tables:
-            stop = start + len(table.rows)
-            while start < stop:
-                rest = table.part(start - stop)
-                fresh = self._fresh(plain, start, stop)
-                if fresh == start:
-                    yield self._learn_fresh(rest.part(0, 1), plain[start])
-                    start += 1
-                    continue
-                labels = self._labels.copy()
-                targets, weights, known = _told(labels, plain[start:fresh])
-                used = 0
-                for block in self._walk([rest.part(0, fresh - start)], targets, weights):
-                    size = len(block.outputs)
-                    self._labels.count(plain[start + used : start + used + size])
-                    yield block, labels, known[used : used + size]
-                    used += size
-                start = fresh
+    def _parts(self, table: Table, plain: list[Label | None], wanted: bool) -> Iterator[_Said]:
+        """Learn a table in parts: up to a label that gives experts an output more, then that row."""
+        engine, start = self._engine, 0
+        while start < len(plain):
+            stop = self._labels.first_growing(plain, start)
+            if stop == start:
+                x, labels = table.row(start), self._labels.copy()
+                if wanted:
+                    yield _Said([engine.said(x)], labels, np.array([len(labels.seen)]), labels, [None])
+                self._learn_new(x, plain[start])  # type: ignore[arg-type]
+                start += 1
+                continue
+            before, ahead = self._labels.copy(), self._labels.copy()
+            targets, weights, known = _targets(ahead, plain[start:stop])
+            counted = 0
 
-    def _fresh(self, plain: list[Label | None], start: int, stop: int) -> int:
-        """Return the first of these rows with a label that gives experts an output more."""
-        if set(plain[start:stop]) <= {None, *self._labels.seen}:
-            return stop
-        labels = self._labels.copy()
-        for place in range(start, stop):
-            label = plain[place]
-            if label is not None and label not in labels.seen:
-                labels.see(label, count=False)
-                if labels.outputs > 1:
-                    return place
-        return stop
+            def passed(rows: int, first: int = start) -> None:
+                nonlocal counted
+                self._labels.count(plain[first + counted : first + rows])
+                counted = rows
 
-    def _learn_fresh(self, table: Table, label: Label | None) -> tuple[Block, Labels, npt.NDArray[np.int64]]:
-        """Predict a row, then learn it with a label that was not seen before."""
-        observed, before = table.row(0), self._labels
-        block = self._said(observed)
-        self.learn_one(observed, label)
-        return block, before, np.array([len(before.seen)])
+            blocks = engine.run(table.part(start, stop), targets, weights, wanted, passed)
+            passed(stop - start)
+            if wanted:
+                yield _Said(blocks, ahead, known, before, plain[start:stop])
+            start = stop
 
     def _snapshot(self) -> tuple[Any, ...]:
-        return (*super()._snapshot(), self._labels.copy())
+        return self._engine.snapshot(), self._labels.copy()
 
     def _restore(self, snapshot: tuple[Any, ...]) -> None:
-        *rest, self._labels = snapshot
-        super()._restore(tuple(rest))
+        engine, self._labels = snapshot
+        self._engine.restore(engine)
+
+    @property
+    def _labels(self) -> Labels:
+        labels: Labels = self._engine.targets  # type: ignore[assignment]
+        return labels
+
+    @_labels.setter
+    def _labels(self, labels: Labels) -> None:
+        self._engine.targets = labels
+
+    # -- files
+
+    def _content(self) -> tuple[str, dict[str, Any]]:
+        strategy = "paper" if isinstance(self._engine.strategy, PaperStrategy) else "bank"
+        return strategy, self._labels.state()
+
+    @classmethod
+    def _from_content(cls, data: bytes) -> Self:
+        saved = files.read(data)
+        try:
+            if saved.kind != cls.KIND:
+                raise ValueError(f"it holds a {saved.kind}, to be read by another class than {cls.__name__}")
+            model = cls.__new__(cls)
+            strategies = {"bank": BankStrategy.of, "paper": PaperStrategy.of}
+            strategy = strategies[saved.strategy](saved.parameters)
+            model._engine = files.restored(saved, strategy, Labels.of(saved.targets))
+            return model
+        except files.DAMAGED as error:
+            raise ValueError(files.no_model(error)) from None
 
     def __repr__(self) -> str:
-        recipe = self._recipe
-        size = f"budget={self._budget}" if self._budget is not None else recipe.size()
-        return f"{type(self).__name__}({size}, seed={recipe.seed}, rows={self._rows_seen})"
+        engine = self._engine
+        size = f"budget={engine.budget}" if engine.budget is not None else engine.strategy.size()
+        return f"{type(self).__name__}({size}, seed={engine.strategy.seed}, rows={engine.state.rows})"
 
 
-def _told(
+class _Said(NamedTuple):
+    """What was predicted for a run of rows, and the labels by which to read it."""
+
+    blocks: list[Block]
+    labels: Labels
+    known: npt.NDArray[np.int64]
+    """How many labels were known before each row."""
+    before: Labels
+    """The labels before the first row."""
+    told: Sequence[Label | None]
+    """The label of each row."""
+
+
+def _targets(
     labels: Labels, plain: Sequence[Label | None]
 ) -> tuple[Floats, Floats | None, npt.NDArray[np.int64]]:
     """Return targets and weights of labels, and how many labels were known before each; count them."""
     if labels.class_weight is None and set(plain) <= {None, *labels.seen}:
-        target: dict[Label | None, float] = {None: float("nan")}
+        target: dict[Label | None, float] = {None: UNLABELLED}
         target |= {name: labels.target(place) for place, name in enumerate(labels.seen)}
         return np.array([target[label] for label in plain]), None, np.full(len(plain), len(labels.seen))
     targets, known = np.full(len(plain), np.nan), np.empty(len(plain), dtype=np.int64)
@@ -439,15 +442,21 @@ def _told(
     return targets, weights, known
 
 
-def _decided(
-    block: Block, labels: Labels, known: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.object_], Floats]:
+def _decided(said: _Said) -> tuple[npt.NDArray[np.object_], Floats]:
     """Return the label of each row and its probability, by the labels known before the row."""
-    prediction, probability = labels.decide_many(block.outputs)
+    labels, known = said.labels, said.known
+    outputs = np.concatenate([block.outputs for block in said.blocks])
+    prediction, probability = labels.decide_many(outputs)
+    if np.isnan(outputs[:, 0]).any():  # where nothing of a row is known, it is what was seen most often so far
+        counts = said.before.copy()
+        for i, label in enumerate(said.told):
+            if np.isnan(outputs[i, 0]) and known[i] >= 2:
+                prediction[i] = counts.commonest()
+                probability[i] = counts.shares()[prediction[i]]
+            counts.see(label)
     if known[0] >= 2:
         return prediction, probability
     few = known < 2
-    prediction, probability = prediction.copy(), probability.copy()
     prediction[few] = [labels.seen[0] if count else None for count in known[few]]
     probability[few] = np.where(known[few] > 0, 1.0, np.nan)
     return prediction, probability

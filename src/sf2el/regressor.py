@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import copysign, inf, sqrt
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el import events
-from sf2el.events import Happened
-from sf2el.inputs.rows import LARGEST_FEATURE, is_number, read_row, short
-from sf2el.inputs.tables import labels_of, tables_of
+from sf2el.inputs.rows import LARGEST_FEATURE, is_number, short
+from sf2el.inputs.tables import labels_of, table_of
 from sf2el.memory.budget import parse_budget
-from sf2el.model.bank import BankRecipe
-from sf2el.model.streaming import Block, Row, StreamModel, Track
+from sf2el.model.engine import Block, Engine
+from sf2el.model.strategy import BankStrategy
+from sf2el.model.stream import Row, StreamModel, Track
 from sf2el.paper.settings import check_choice
+from sf2el.storage import files
 
 Floats = npt.NDArray[np.float64]
-
 
 FEW, FAR = 10, 10.0
 
@@ -34,7 +33,7 @@ class Targets:
     25.0
     """
 
-    nbytes = 3 * 8
+    nbytes, outputs = 3 * 8, 1
 
     def __init__(self) -> None:
         self.count, self.mean, self.spread = 0, 0.0, 0.0
@@ -64,11 +63,25 @@ class Targets:
         """Return a standardised number as a target."""
         return self.mean + self.sd * output
 
+    def log_odds(self) -> list[float]:
+        """Return nothing: numbers have no odds."""
+        return []
+
     def copy(self) -> Targets:
         """Return targets that go their own way."""
         twin = Targets()
         twin.count, twin.mean, twin.spread = self.count, self.mean, self.spread
         return twin
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> Targets:
+        """Return the targets of plain values; ValueError for anything else."""
+        targets = cls()
+        targets.count = int(content["count"])
+        targets.mean, targets.spread = float(content["mean"]), float(content["spread"])
+        if targets.count < 0 or not 0.0 <= targets.spread < 1e300 or not abs(targets.mean) <= LARGEST_FEATURE:
+            raise ValueError("what it knows of its targets is not possible")
+        return targets
 
 
 class SF2ELRegressor(StreamModel):
@@ -87,8 +100,6 @@ class SF2ELRegressor(StreamModel):
         Seed of the reservoirs; one seed, same bits.
     forget
         Share by which what was learned becomes uncertain again with each target.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -101,7 +112,6 @@ class SF2ELRegressor(StreamModel):
     """
 
     KIND = "regressor"
-    LEAST_LABELS = Targets.nbytes
 
     def __init__(
         self,
@@ -110,123 +120,126 @@ class SF2ELRegressor(StreamModel):
         loss: str = "squared",
         seed: int = 0,
         forget: float = 0.0,
-        backend: str | None = None,
     ) -> None:
         check_choice("loss", loss, ("squared", "absolute"))
-        recipe = BankRecipe(
-            task=f"regression_{loss}",  # type: ignore[arg-type]
-            forget=forget,
-            seed=seed,
-            backend=backend,
-        )
-        self._targets = Targets()
-        self._begin(recipe, parse_budget(budget))
+        strategy = BankStrategy(task=f"regression_{loss}", forget=forget, seed=seed)
+        self._engine = Engine(strategy, parse_budget(budget), Targets())
 
-    def _label_bytes(self) -> int:
-        return Targets.nbytes
-
-    def _labels_out(self) -> dict[str, Any]:
-        return vars(self._targets).copy()
-
-    def _labels_in(self, content: dict[str, Any]) -> None:
-        targets = Targets()
-        targets.count = int(content["count"])
-        targets.mean, targets.spread = float(content["mean"]), float(content["spread"])
-        if targets.count < 0 or not 0.0 <= targets.spread < 1e300 or not abs(targets.mean) <= LARGEST_FEATURE:
-            raise ValueError("its targets are none")
-        self._targets = targets
+    @property
+    def _targets(self) -> Targets:
+        targets: Targets = self._engine.targets  # type: ignore[assignment]
+        return targets
 
     # -- predicting
 
     def predict_one(self, x: Row) -> float:
         """Return the predicted target of a row; the mean so far before anything else is known."""
-        output = self._output_one(x)
-        return self._targets.mean if output is None else self._targets.value(float(output))
+        engine = self._engine
+        engine.enter()
+        try:
+            output = engine.state.predict(x)
+            return self._targets.mean if output is None else self._targets.value(output)
+        finally:
+            engine.leave()
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> Floats:
         """Return the predicted target of every row of an array or frame: the loop of ``predict_one``."""
-        tables = tables_of(X, features, self._current_names())
-        return np.array([self.predict_one(table.row(i)) for table in tables for i in range(len(table.rows))])
+        with self._engine.used():
+            outputs = self._engine.predict_many(table_of(X, features, self._engine.current_names()))[:, 0]
+            targets = self._targets
+            return np.where(np.isnan(outputs), targets.mean, targets.mean + targets.sd * outputs)
 
     # -- learning
 
     def learn_one(self, x: Row, y: Any = None, *, late: bool = False) -> None:
         """Learn one row; ``y`` None or NaN means that its target is not known. ``late``: as for SF2EL."""
-        target = _number(y)
-        if late:
-            self._learn_late(x, target)
-        elif target is None:
-            self._learn_dict(x, float("nan"), 1.0)
-        else:
-            before, self._targets = self._targets, self._targets.copy()
-            try:
-                self._learn_dict(x, self._targets.see(target), 1.0)
-            except BaseException:
-                self._targets = before
-                raise
-
-    def _learn_late(self, x: Row, target: float | None) -> None:
-        if target is None:
-            raise ValueError("late=True is for a target that arrives later; pass that target as y.")
-        observed = read_row(x)
-        if self._stage is None:
-            raise ValueError(
-                "No row was learned yet; learn the row first, then pass its target with late=True."
-            )
-        before, self._targets = self._targets, self._targets.copy()
+        engine = self._engine
+        engine.enter()
         try:
-            known = self._stage.knows(observed)
-            if not known or not self._stage.learn_late(observed, self._targets.see(target), 1.0):
-                self._record([Happened(events.TOO_LATE)])
-        except BaseException:
-            self._targets = before
-            raise
+            target = _number(y)
+            if late and target is None:
+                raise ValueError("late=True is for a target that arrives later; pass that target as y.")
+            if target is None:
+                engine.learn(x, float("nan"), 1.0)
+                return
+            before = self._targets
+            targets = before.copy()
+            scaled = targets.see(target)
+            engine.targets = targets
+            try:
+                if not late:
+                    engine.learn(x, scaled, 1.0)
+                elif engine.can_learn_late(x):
+                    engine.learn_late(x, scaled, 1.0)
+                else:
+                    engine.targets = before
+            except BaseException:
+                engine.targets = before
+                raise
+        finally:
+            engine.leave()
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit."""
-        self._run(X, y, features)
+        self._run(X, y, features, False)
 
     def run_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> Track:
-        """Predict and then learn each row in turn; return what was said of each before it was learned."""
-        blocks, means, sds = self._run(X, y, features)
+        """Predict and then learn each row in turn; return what was predicted for each before it was learned."""
+        blocks, means, sds = self._run(X, y, features, True)
         empty = np.empty(0)
-        outputs = np.concatenate([*(block.outputs for block in blocks), empty])
+        outputs = np.concatenate([*(block.outputs[:, 0] for block in blocks), empty])
         return Track(
-            means + sds * outputs,
+            np.where(np.isnan(outputs), means, means + sds * outputs),
             np.full(len(outputs), np.nan),
-            np.concatenate([*(np.full(len(b.outputs), b.space) for b in blocks), empty]).astype(np.int64),
-            np.concatenate([*(block.followed() for block in blocks), empty]).astype(np.int8),
+            np.concatenate([*(block.space for block in blocks), empty]).astype(np.int64),
+            np.concatenate([*(block.recovered > 0.5 for block in blocks), empty]).astype(np.int8),
         )
 
-    def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None) -> tuple[list[Block], Floats, Floats]:
+    def _run(
+        self, X: Any, y: Any, features: Sequence[Hashable] | None, wanted: bool
+    ) -> tuple[list[Block], Floats, Floats]:
         """Predict and learn rows; return blocks, and the targets' mean and deviation before each row."""
-        tables = tables_of(X, features, self._current_names())
-        numbers = [_number(label) for label in labels_of(y, sum(len(table.rows) for table in tables))]
-        before = self._snapshot()
-        targets = np.full(len(numbers), np.nan)
-        means, sds = np.empty(len(numbers)), np.empty(len(numbers))
-        self._targets = self._targets.copy()
-        for i, number in enumerate(numbers):
-            means[i], sds[i] = self._targets.mean, self._targets.sd
-            if number is not None:
-                targets[i] = self._targets.see(number)
+        engine = self._engine
+        with engine.used():
+            table = table_of(X, features, engine.current_names())
+            numbers = [_number(label) for label in labels_of(y, len(table.rows))]
+            before = engine.snapshot(), self._targets
+            scaled = np.full(len(numbers), np.nan)
+            means, sds = np.empty(len(numbers)), np.empty(len(numbers))
+            targets = before[1].copy()
+            for i, number in enumerate(numbers):
+                means[i], sds[i] = targets.mean, targets.sd
+                if number is not None:
+                    scaled[i] = targets.see(number)
+            try:
+                blocks = engine.run(table, scaled, None, wanted)
+                engine.targets = targets
+            except BaseException:
+                engine.restore(before[0])
+                engine.targets = before[1]
+                raise
+            return blocks, means, sds
+
+    # -- files
+
+    def _content(self) -> tuple[str, dict[str, Any]]:
+        return "bank", vars(self._targets).copy()
+
+    @classmethod
+    def _from_content(cls, data: bytes) -> Self:
+        saved = files.read(data)
         try:
-            return list(self._walk(tables, targets, None)), means, sds
-        except BaseException:
-            self._restore(before)
-            raise
-
-    def _snapshot(self) -> tuple[Any, ...]:
-        return (*super()._snapshot(), self._targets)
-
-    def _restore(self, snapshot: tuple[Any, ...]) -> None:
-        *rest, self._targets = snapshot
-        super()._restore(tuple(rest))
+            if saved.kind != cls.KIND or saved.strategy != "bank":
+                raise ValueError(f"it holds a {saved.kind}, to be read by another class than {cls.__name__}")
+            model = cls.__new__(cls)
+            model._engine = files.restored(saved, BankStrategy.of(saved.parameters), Targets.of(saved.targets))
+            return model
+        except files.DAMAGED as error:
+            raise ValueError(files.no_model(error)) from None
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(budget={self._budget}, seed={self._recipe.seed}, rows={self._rows_seen})"
-        )
+        engine = self._engine
+        return f"{type(self).__name__}(budget={engine.budget}, seed={engine.strategy.seed}, rows={engine.state.rows})"
 
 
 def _number(y: Any) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import log
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,9 @@ LABEL_ROOM = 64
 """Bytes of text that a label may have."""
 
 MOST_CLASSES = 1024
+FEW_LABELS = 3.0
+"""Labels of each class as if seen beforehand, where a new expert's constant starts from how often each was."""
+
 UNLABELLED = float("nan")
 LARGEST_WEIGHT = 100.0
 
@@ -60,6 +64,7 @@ class Labels:
         class_weight: ClassWeight = None,
     ) -> None:
         self.seen: list[Label] = []
+        self.places: dict[Label, int] = {}
         self.counts: list[int] = []
         self.binary = binary
         self.class_weight = _checked_weights(class_weight)
@@ -79,12 +84,13 @@ class Labels:
         """Return labels that go their own way."""
         twin = Labels(binary=self.binary, class_weight=self.class_weight)
         twin.seen, twin.counts, twin.fixed = list(self.seen), list(self.counts), self.fixed
+        twin.places = dict(self.places)
         return twin
 
     def read(self, label: Any) -> Label | None:
         """Return a label as it is kept, None for an unlabelled row; ValueError if it cannot be taken."""
         plain = _plain(label)
-        if plain is None or plain in self.seen:
+        if plain is None or plain in self.places:
             return plain
         if self.seen and isinstance(plain, str) != isinstance(self.seen[0], str):
             raise ValueError(
@@ -123,12 +129,26 @@ class Labels:
         """Remember a label that ``read`` returned; return its place, -1 for an unlabelled row."""
         if label is None:
             return -1
-        if label not in self.seen:
+        place = self.places.get(label, -1)
+        if place < 0:
+            place = self.places[label] = len(self.seen)
             self.seen.append(label)
             self.counts.append(0)
-        place = self.seen.index(label)
         self.counts[place] += count
         return place
+
+    def first_growing(self, labels: Sequence[Label | None], start: int) -> int:
+        """Return the first place from ``start`` on of a label that gives experts an output more, else their number."""
+        if set(labels[start:]) <= {None, *self.places}:
+            return len(labels)
+        twin = self.copy()
+        for place in range(start, len(labels)):
+            label = labels[place]
+            if label is not None and label not in twin.places:
+                twin.see(label, count=False)
+                if twin.outputs > 1:
+                    return place
+        return len(labels)
 
     def count(self, labels: Sequence[Label | None]) -> None:
         """Remember labels that ``read`` returned, in this order."""
@@ -157,40 +177,82 @@ class Labels:
         weight = sum(self.counts) / (present * self.counts[place])
         return min(max(weight, 1.0 / LARGEST_WEIGHT), LARGEST_WEIGHT)
 
+    def log_odds(self) -> list[float]:
+        """Return the log odds of the first of two classes, or of each of several, by how often each was seen.
+
+        >>> labels = Labels()
+        >>> labels.count(["a"] * 7 + ["b"] * 2)
+        >>> [round(value, 2) for value in labels.log_odds()]
+        [0.69]
+        """
+        seen = [count + FEW_LABELS for count in self.counts] + [FEW_LABELS] * max(0, 2 - len(self.counts))
+        total = sum(seen)
+        odds = [log(count / (total - count)) for count in seen]
+        return odds[: self.outputs]
+
     def decide(self, output: Any) -> Label | None:
         """Return the predicted label: None before any was seen, the only one while there is one."""
         if len(self.seen) < 2:
             return self.seen[0] if self.seen else None
         if output is None:
-            return self.seen[0]
+            return self.commonest()
         if self.outputs == 1:
             return self.seen[0] if output >= 0.0 else self.seen[1]
         return self.seen[int(np.argmax(output))]
+
+    def commonest(self) -> Label:
+        """Return the label that was seen most often so far; of equals, and in the paper's model, the first."""
+        return self.seen[0] if self.binary else self.seen[int(np.argmax(self.counts))]
 
     def probabilities(self, output: Any) -> dict[Label, float]:
         """Return the probability of each label: ``sigmoid(score)`` of two, uncalibrated for a hinge loss."""
         if len(self.seen) < 2:
             return dict.fromkeys(self.seen, 1.0)
         if output is None:
-            return dict.fromkeys(self.seen, 1.0 / len(self.seen))
+            return self.shares()
         if self.outputs == 1:
             positive = sigmoid(float(output))
             return {self.seen[0]: positive, self.seen[1]: 1.0 - positive}
         return dict(zip(self.seen, map(float, output), strict=True))
 
+    def probabilities_many(self, outputs: Floats) -> Floats:
+        """Return the probability of each label, a column each, for every row."""
+        if len(self.seen) < 2:
+            return np.ones((len(outputs), len(self.seen)))
+        if self.outputs == 1:
+            scores = np.clip(outputs[:, 0], -745.0, 745.0)
+            positive = 1.0 / (1.0 + np.exp(-scores))
+            found = np.column_stack([positive, 1.0 - positive])
+        else:
+            found = np.array(outputs)
+        found[np.isnan(outputs[:, 0])] = list(self.shares().values())
+        return found
+
+    def shares(self) -> dict[Label, float]:
+        """Return how likely each label is where nothing of a row is known: by how often it was seen."""
+        if self.binary:
+            return dict.fromkeys(self.seen, 0.5)
+        total = sum(self.counts) + len(self.seen)
+        return {label: (count + 1.0) / total for label, count in zip(self.seen, self.counts, strict=True)}
+
     def decide_many(self, outputs: Floats) -> tuple[npt.NDArray[np.object_], Floats]:
-        """Return the predicted label of each row and its probability."""
+        """Return the predicted label of each row and its probability; NaN: nothing of the row is known."""
         rows = len(outputs)
         if len(self.seen) < 2:
             labels = np.full(rows, self.seen[0] if self.seen else None, dtype=object)
             return labels, np.full(rows, 1.0 if self.seen else np.nan)
         known = np.array([*self.seen, None], dtype=object)[:-1]
         if self.outputs == 1:
-            scores = np.abs(outputs)
-            probability = 1.0 / (1.0 + np.exp(-np.minimum(scores, 745.0)))
-            return known[(outputs < 0.0).astype(np.int64)], probability
-        best = np.argmax(outputs, axis=1)
-        return known[best], outputs[np.arange(rows), best]
+            scores = outputs[:, 0]
+            probability = 1.0 / (1.0 + np.exp(-np.minimum(np.abs(scores), 745.0)))
+            best = (scores < 0.0).astype(np.int64)
+        else:
+            best = np.argmax(outputs, axis=1)
+            probability = outputs[np.arange(rows), best]
+        unknown = np.isnan(outputs[:, 0])
+        label, shares = self.commonest(), self.shares()
+        best[unknown], probability[unknown] = self.seen.index(label), shares[label]
+        return known[best], probability
 
     def state(self) -> dict[str, Any]:
         """Return everything kept, as plain values."""

@@ -1,4 +1,4 @@
-"""Arrays and frames as tables of rows that share their features."""
+"""Arrays and frames as tables of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.inputs.rows import LARGEST_FEATURE, Names, check_name, ordered, short
+from sf2el.inputs.rows import LARGEST_FEATURE, Names, check_name, short
 
 Floats = npt.NDArray[np.float64]
 
@@ -19,36 +19,29 @@ NO_NUMBER = "The rows hold something that is not a number: pass a table of numbe
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same features, every value observed."""
+    """Rows over named columns; NaN: not observed."""
 
     names: Names
     rows: Floats
 
-    def columns(self, names: Names) -> Floats:
-        """Return the columns of these names, in this order."""
-        if names == self.names:
-            return self.rows
-        place = {name: i for i, name in enumerate(self.names)}
-        return np.ascontiguousarray(self.rows[:, [place[name] for name in names]])
-
     def row(self, i: int) -> dict[Hashable, float]:
-        """Return one row as a dict."""
-        return dict(zip(self.names, self.rows[i].tolist(), strict=True))
+        """Return what was observed of one row."""
+        return {name: value for name, value in zip(self.names, self.rows[i].tolist(), strict=True) if value == value}
 
     def part(self, start: int, stop: int | None = None) -> Table:
         """Return some of the rows."""
         return Table(self.names, self.rows[start:stop])
 
 
-def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None) -> list[Table]:
-    """Return an array or frame as tables: one for each run of rows with the same observed features.
+def table_of(X: Any, features: Sequence[Hashable] | None, current: Sequence[Hashable] | None) -> Table:
+    """Return an array or frame as a table.
 
     ``current`` are the model's present features. The columns of an array without ``features`` are 0, 1, 2 and
     so on, and the present features must be among them. There may be more columns: one may have had no value
     so far. NaN means not observed, and so does a masked value.
 
-    >>> [table.rows.shape for table in tables_of(np.ones((3, 2)), None, None)]
-    [(3, 2)]
+    >>> table_of(np.ones((3, 2)), None, None).names
+    (0, 1)
     """
     if hasattr(X, "collect") and not hasattr(X, "to_numpy"):
         raise ValueError("This frame has not been computed yet; pass what its collect() returns.")
@@ -57,7 +50,7 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
         names = _checked(columns)
         if len(set(names)) != len(names):
             raise ValueError("Two columns of this frame have the same name; rename one or leave it out.")
-        return _runs(_frame_numbers(X, names), names)
+        return _table(_frame_numbers(X, names), names)
     rows = _numbers(X)
     width = rows.shape[1]
     if features is None:
@@ -69,14 +62,14 @@ def tables_of(X: Any, features: Sequence[Hashable] | None, current: Names | None
                 f"These rows have {width} values without names, which are features 0 to {width - 1}, but a "
                 f"current feature of the model is called {short(others[0])}; name the columns with features=."
             )
-        return _runs(rows, names)
+        return _table(rows, names)
     listed = isinstance(features, Iterable) and not isinstance(features, (bytes, set, frozenset))
     if not listed or getattr(features, "ndim", 1) != 1:
         raise ValueError(f"features must be a list of the columns' names, not {short(features)}.")
     names = _checked(features)
     if len(set(names)) != width or len(names) != width:
         raise ValueError(f"features must name {width} different columns, not {len(set(names))}.")
-    return _runs(rows, names)
+    return _table(rows, names)
 
 
 def labels_of(y: Any, rows: int) -> Sequence[Any]:
@@ -175,26 +168,11 @@ def _numeric(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _runs(rows: Floats, columns: Names) -> list[Table]:
-    """Return a table for each run of rows with the same observed features."""
-    observed = ~np.isnan(rows)
+def _table(rows: Floats, names: Names) -> Table:
+    """Return rows as a table, unless one of them could not be learned."""
     if np.any(np.abs(rows) > LARGEST_FEATURE):
         raise ValueError("A row holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
-    if not np.all(observed.any(axis=1)):
-        empty = int(np.argmin(observed.any(axis=1)))
-        raise ValueError(f"Row {empty} of these has no observed feature; leave such rows out.")
-    if not len(rows):
-        return []
-    changes = np.flatnonzero(np.any(observed[1:] != observed[:-1], axis=1)) + 1
-    tables = []
-    names_of: dict[bytes, tuple[Names, npt.NDArray[np.int64]]] = {}
-    for start, stop in zip([0, *changes], [*changes, len(rows)], strict=True):
-        pattern = observed[start]
-        key = pattern.tobytes()
-        if key not in names_of:
-            place = {columns[i]: i for i in np.flatnonzero(pattern)}
-            names = ordered(place)
-            names_of[key] = names, np.array([place[name] for name in names])
-        names, chosen = names_of[key]
-        tables.append(Table(names, np.ascontiguousarray(rows[start:stop][:, chosen])))
-    return tables
+    observed = ~np.isnan(rows).all(axis=1)
+    if not observed.all():
+        raise ValueError(f"Row {int(np.argmin(observed))} of these has no observed feature; leave such rows out.")
+    return Table(names, rows)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core import backend
+from sf2el.core import native
 from sf2el.paper.kernels import plain_number
 from sf2el.paper.settings import check_flag, check_range, check_whole
 
@@ -30,8 +30,6 @@ class RecoveryMap:
         Share of the mean diagonal of Z'Z; 0 gives plain least squares, of least norm.
     intercept
         Whether the map has a constant part.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -53,7 +51,6 @@ class RecoveryMap:
         *,
         ridge: float = 1e-3,
         intercept: bool = False,
-        backend: str | None = None,
     ) -> None:
         new_dim, old_dim, ridge = map(plain_number, (new_dim, old_dim, ridge))
         check_range("ridge", ridge, least=0.0)
@@ -62,7 +59,7 @@ class RecoveryMap:
         check_whole("old_dim", old_dim, 1, 1 << 24)
         self._solved = False
         self.new_dim, self.old_dim = new_dim, old_dim
-        self.core: Any = _backend(backend).RecoveryMap(new_dim, old_dim, float(ridge), intercept)
+        self.core: Any = native().RecoveryMap(new_dim, old_dim, float(ridge), intercept)
 
     def observe(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> None:
         """Take rows of the overlap: Z in the new space, X in the old."""
@@ -91,5 +88,3 @@ class RecoveryMap:
         """The map M, new_dim x old_dim."""
         return np.asarray(self.core.matrix, dtype=np.float64)
 
-
-_backend = backend

@@ -107,13 +107,17 @@ def events_kept(budget: int | None) -> int:
     return MOST_KEPT if budget is None else min(max(budget // 2048, 4), MOST_KEPT)
 
 
-def waiting_room(budget: int) -> int:
-    """Return the bytes that newcomers may have where many come at once, for which experts give way.
+def least_budget(needed: int, own: int) -> int:
+    """Return the smallest budget with so many bytes left beside newcomers, events and ``own`` bytes.
 
-    >>> waiting_room(4096), waiting_room(65536)
-    (704, 10240)
+    >>> budget = least_budget(1000, 100)
+    >>> budget - newcomer_room(budget) - own_bytes(budget, 100) >= 1000
+    True
     """
-    return newcomer_room(budget) + budget // 8
+    budget = needed
+    while (short := needed - (budget - newcomer_room(budget) - own_bytes(budget, own))) > 0:
+        budget += short
+    return budget
 
 
 def pending_bytes(widths: Iterable[int]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core import backend
+from sf2el.core import native
 from sf2el.paper.kernels import plain_number
 from sf2el.paper.settings import check_range, check_whole
 
@@ -48,8 +48,6 @@ class Hedge:
     eta
         The rate; None takes AdaHedge, which needs no horizon (de Rooij, van Erven, Grunwald and Koolen,
         Follow the Leader If You Can, Hedge If You Must, JMLR 2014).
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -62,13 +60,13 @@ class Hedge:
     True
     """
 
-    def __init__(self, experts: int, *, eta: float | None = None, backend: str | None = None) -> None:
+    def __init__(self, experts: int, *, eta: float | None = None) -> None:
         experts, eta = plain_number(experts), plain_number(eta)
         check_whole("experts", experts, 1, 1 << 16)
         if eta is not None:
             check_range("eta", eta, above=0.0)
         self.experts, self.eta = experts, eta
-        self.core: Any = _backend(backend).Hedge(experts, 0.0 if eta is None else float(eta))
+        self.core: Any = native().Hedge(experts, 0.0 if eta is None else float(eta))
 
     @staticmethod
     def rate_for(rounds: int) -> float:
@@ -106,5 +104,3 @@ class Hedge:
         bound = largest * (sqrt(rounds * count) + 4.0 / 3.0 * count + 2.0) if rounds else inf
         return Regret(regret, bound, 2.0 * core.gaps)
 
-
-_backend = backend

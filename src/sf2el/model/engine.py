@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,43 +106,66 @@ class Engine:
         elif code == REVIEW:
             self._review()
 
-    def learn_late(self, x: Row, target: float, weight: float) -> None:
-        """Take the loss step of a row that was learned without its target."""
+    def can_learn_late(self, x: Row) -> bool:
+        """Return whether a row has a feature of a space in use; if not, an event says so."""
         if self.state.spaces == 0:
             raise ValueError("No row was learned yet; learn the row first, then pass its label with late=True.")
-        if not self.state.knows(x) or not self.state.learn_late(x, target, weight):
+        known = bool(self.state.knows(x))
+        if not known:
             self._record([Happened(EventKind.TOO_LATE)])
+        return known
 
-    def run(self, tables: Sequence[Table], targets: Floats, weights: Floats | None, wanted: bool) -> list[Block]:
-        """Learn tables row by row; with ``wanted`` return what was predicted before each row."""
+    def learn_late(self, x: Row, target: float, weight: float) -> None:
+        """Take the loss step of a row that was learned without its target."""
+        self.state.learn_late(x, target, weight)
+
+    def run(
+        self,
+        table: Table,
+        targets: Floats,
+        weights: Floats | None,
+        wanted: bool,
+        before_change: Callable[[int], None] = lambda rows: None,
+    ) -> list[Block]:
+        """Learn a table row by row; with ``wanted`` return what was predicted before each row.
+
+        ``before_change`` is told how many rows were learned before one that may change the spaces.
+        """
         blocks: list[Block] = []
-        at = 0
-        for table in tables:
-            names, start, count = list(table.names), 0, len(table.rows)
-            while start < count:
-                y = targets[at + start : at + count]
-                w = None if weights is None else weights[at + start : at + count]
-                done, code, said, shares, spaces = self.state.run(table.rows[start:], names, y, w, wanted)
-                if wanted and done:
-                    blocks.append(Block(said, shares, spaces))
-                start += done
-                if code == REVIEW:
-                    self._review()
-                elif code == CHANGE:
-                    x = table.row(start)
-                    weight = 1.0 if w is None else float(w[done])
-                    if wanted:
-                        blocks.append(self._said(x))
-                    self._change(x, float(y[done]), weight)
-                    start += 1
-            at += count
+        names, start, count = list(table.names), 0, len(table.rows)
+        while start < count:
+            w = None if weights is None else weights[start:]
+            done, code, said, shares, spaces = self.state.run(table.rows[start:], names, targets[start:], w, wanted)
+            if wanted and done:
+                blocks.append(Block(said, shares, spaces))
+            start += done
+            if code:
+                before_change(start)
+            if code == REVIEW:
+                self._review()
+            elif code == CHANGE:
+                x = table.row(start)
+                if wanted:
+                    blocks.append(self.said(x))
+                self._change(x, float(targets[start]), 1.0 if weights is None else float(weights[start]))
+                start += 1
         return blocks
 
-    def predict_many(self, tables: Sequence[Table]) -> list[Floats]:
-        """Return what is predicted for each row of tables, NaN where nothing of it is known."""
-        return [self.state.predict_many(table.rows, list(table.names)) for table in tables]
+    def predict_many(self, table: Table) -> Floats:
+        """Return what is predicted for each row of a table, NaN where nothing of it is known."""
+        found: Floats = self.state.predict_many(table.rows, list(table.names))
+        return found
 
-    def _said(self, x: Row) -> Block:
+    def snapshot(self) -> tuple[State, EventLog]:
+        """Return what ``restore`` goes back to."""
+        return self.state.copy(), self.events.copy()
+
+    def restore(self, snapshot: tuple[State, EventLog]) -> None:
+        """Go back to a snapshot."""
+        self.state, self.events = snapshot
+
+    def said(self, x: Row) -> Block:
+        """Return what is predicted for a row, and whom that rests on."""
         output = self.state.predict(x)
         outputs = np.full((1, self.state.outputs), np.nan if output is None else output)
         share, space = self.state.whose(x)

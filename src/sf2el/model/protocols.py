@@ -36,6 +36,10 @@ class Strategy(Protocol):
     seed: int
     policy: FeaturePolicy
 
+    def size(self) -> str:
+        """Return what a model without a budget says of its size."""
+        ...
+
     def new_state(self) -> State:
         """Return a state without any space."""
         ...

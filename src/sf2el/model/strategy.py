@@ -1,154 +1,306 @@
-"""How a model's spaces are furnished: which experts, which map, whose advice is followed, in which bytes."""
+"""The default's strategy: the plan's allocation of experts and maps, made on a model's state."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.events import Happened
-from sf2el.inputs.rows import Names
-from sf2el.model.space import Space
-from sf2el.paper.kernels import plain_numbers
-from sf2el.paper.settings import LearnerSettings
+from sf2el.core import native
+from sf2el.events import EventKind, Happened, expert_number
+from sf2el.experts.kinds import RADIAL, RATES, Code, Kind, View, code_of
+from sf2el.features.policies import FeaturePolicy, OwnPace
+from sf2el.memory.budget import NoRoomError, least_budget
+from sf2el.memory.ladder import (
+    RUNGS,
+    STANDING_BYTES,
+    Allocation,
+    Costs,
+    Held,
+    MapPlan,
+    Role,
+    Shapes,
+    SpacePlan,
+    SpaceShape,
+    Standing,
+    plan,
+)
+from sf2el.model.changes import current_space
+from sf2el.paper.settings import check_choice, check_range, check_whole
 
 if TYPE_CHECKING:
-    from sf2el.model.stage import Stage
+    from sf2el.core._native import State
 
-Told = list[Happened]
 Floats = npt.NDArray[np.float64]
 
+UNDECIDED = 0.1
+"""Share of the leading width's weight from which the other one stays when features change."""
 
-class Recipe(ABC):
-    """What makes one kind of model different from another; stages, rows and periods are the same for all."""
+OUTDONE = 0.01
+"""Share of all weight below which the experts of an ended space are followed no more."""
 
-    seed: int
-    backend: str | None
-    scaled: bool
-    related: bool
-    """Whether a space keeps the covariance of its features."""
-    precision: str
-    """How covariances are kept."""
-    train_in_overlap: bool = True
-    """Whether the experts of a space that opens learn beside the current ones."""
-    raw_maps: ClassVar[bool]
-    """Whether maps take rows as read: a young space's scaling moves, and a map fitted on it would with it."""
+ENOUGH_LABELS = 50
+"""Labels after which that counts, and after which a newcomer is followed only once labels speak for it."""
+
+NEWCOMER_WEIGHT = 0.02
+"""Weight of an expert that begins anew beside others that have learned."""
+
+INCOMING_WEIGHT, INCOMING_PRIOR = 1e-3, 1e-2
+"""What experts of a space beside the current one weigh until that one ends."""
+
+MAP_BYTES = 48
+"""What describes a map, beside its numbers."""
+
+TASKS = ("classes", "regression_squared", "regression_absolute")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankStrategy:
+    """A bank of experts (kind x view x rate), sized and weighted so that nothing has to be set."""
+
+    task: str = "classes"
+    forget: float = 0.0
+    seed: int = 0
+    policy: FeaturePolicy = field(default_factory=OwnPace)
 
     def __post_init__(self) -> None:
-        plain_numbers(self)
+        check_choice("task", self.task, TASKS)
+        check_range("forget", self.forget, least=0.0)
+        if self.forget >= 1.0:
+            raise ValueError(f"forget must be below 1, not {self.forget!r}.")
+        check_whole("seed", self.seed, 0, (1 << 64) - 1)
 
-    @property
-    def scaling(self) -> str:
-        """The precision of what is kept to scale features by."""
-        return "float64"
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> BankStrategy:
+        """Return the strategy of plain values."""
+        return cls(task=content["task"], forget=content["forget"], seed=content["seed"])
 
-    def new_space(
-        self,
-        names: Names,
-        *,
-        dim: int | None = None,
-        born: int | None = None,
-        related: bool | None = None,
-        scaling: str | None = None,
-    ) -> Space:
-        """Return a space without experts; what is not said is as the recipe has it."""
-        return Space(
-            names,
-            scaled=self.scaled,
-            related=self.related if related is None else related,
-            backend=self.backend,
-            dim=dim,
-            born=born,
-            precision=self.precision,
-            scaling=scaling or self.scaling,
-        )
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise ValueError unless every parameter is in its range."""
-
-    @abstractmethod
-    def check_least(self, budget: int, labels: int) -> None:
-        """Raise ValueError if a budget cannot hold the smallest model there is, labels and all."""
-
-    @abstractmethod
-    def furnish(self, stage: Stage, space: Space, index: int) -> None:
-        """Give a space its experts; they are as small as can be until the budget says more."""
-
-    @abstractmethod
-    def new_weights(self, stage: Stage) -> Any:
-        """Return who is followed to begin with."""
-
-    @abstractmethod
-    def new_map(self, new: Space, old: Space, new_dim: int | None = None) -> Any:
-        """Return a map that recovers one space from another (or from its first features), to be fitted."""
-
-    @abstractmethod
-    def learner_settings(self, space: Space) -> LearnerSettings:
-        """Return the settings of the first-order learner of a space."""
-
-    @abstractmethod
-    def opened(self, stage: Stage) -> Told:
-        """A space has opened beside the current one."""
-
-    def taught(
-        self, space: Space, outputs: Floats, y: Floats, weights: Floats | None, told: list[int]
-    ) -> tuple[Floats, Any]:
-        """Return labels and weights of rows for an opened space; the current one says the outputs.
-
-        ``told`` is how often each label was before; it is empty where that says nothing of how likely it is.
-        """
-        return y, weights
-
-    @abstractmethod
-    def swapped(self, stage: Stage) -> None:
-        """The opened space has become the current one."""
-
-    @abstractmethod
-    def reverted(self, stage: Stage) -> None:
-        """A swap was taken back."""
-
-    def replenished(self, stage: Stage) -> Told:
-        """Give the current space back experts that left while another was beside it, where that pays."""
-        return []
-
-    def regained(self, stage: Stage) -> Told:
-        """Give the spaces back what had to leave for want of bytes, now that there are more."""
-        return []
-
-    def risk_task(self, outputs: int) -> str:
-        """Return the task by which experts of all kinds are judged alike; none: each by its own risk."""
+    def size(self) -> str:
+        """Return nothing: the budget is the size."""
         return ""
 
-    def watches(self, stage: Stage) -> bool:
-        """Whether something of the experts is to be fitted anew as the current space shows more."""
-        return False
+    def new_state(self) -> State:
+        """Return a state without any space."""
+        return native().State(self.task, forget=float(self.forget), seed=self.seed)
 
-    def refitted(self, stage: Stage) -> Told:
-        """Fit anew what rests on rows, of which the current space has shown more.
+    def content(self) -> dict[str, Any]:
+        """Return the parameters as plain values, for a file."""
+        return {"task": self.task, "forget": self.forget, "seed": self.seed}
 
-        What there is to tell is what has left; then bytes have come free.
-        """
-        return []
+    def check_least(self, budget: int, own: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model: a feature and a logistic expert."""
+        state = self.new_state()
+        fixed = sum(state.bytes()) + state.settings_bytes()
+        space = 80 + state.expert_bytes(Code(Kind.LIGHT), 1, 1, 1) + STANDING_BYTES
+        least = least_budget(fixed + space, own)
+        if budget < least:
+            raise ValueError(f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed.")
 
-    @abstractmethod
-    def grow(self, stage: Stage, outputs: int) -> None:
-        """There is a class more: give experts more outputs."""
+    # -- the plan
 
-    @abstractmethod
-    def size(self) -> str:
-        """Return what a model without a budget says of its size."""
+    def arrange(self, state: State, available: int | None, odds: Sequence[float]) -> list[Happened]:
+        """Give every space what the bytes allow, in place; return what there is to tell."""
+        assert available is not None
+        costs = _costs(self)
+        shapes = _shapes(state, self.task)
+        held = _held(state)
+        variable = _bytes_of(state)
+        fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() - variable
+        found = plan(shapes, _standing(state), held, available - fixed, costs)
+        if found is None:
+            self._refuse(state, available, fixed, costs, shapes)
+        assert found is not None
+        return _Arranging(state, shapes, odds).make(found)
 
-    def full_grown(self, stage: Stage) -> bool:
-        """Whether the experts are as large as they ever get: more bytes would not be used."""
-        return False
+    def full_grown(self, state: State) -> bool:
+        """Whether every radial expert has as many functions as were measured to help."""
+        codes = [code_of(code) for space in range(state.spaces) for code, *_ in state.experts(space)]
+        radial = [code for code in codes if code.kind in RADIAL]
+        return bool(radial) and all(code.size >= RUNGS[-1].end for code in radial)
 
-    @abstractmethod
-    def fit(self, stage: Stage, budget: int, reserved: int, *, growing: bool = False) -> Told:
-        """Give every expert the shape that the budget allows; drop what it has no room for.
+    def _refuse(self, state: State, available: int, fixed: int, costs: Costs, shapes: Shapes) -> None:
+        """Raise NoRoomError, naming the least budget."""
+        widest = max(shapes.spaces, key=lambda one: one.room)
+        light = costs.expert(Code(Kind.LIGHT), widest.room, widest.born, shapes.outputs) + STANDING_BYTES
+        needed = fixed + light * (2 if state.incoming else 1)
+        classes = f" and {shapes.outputs} classes" if shapes.outputs > 1 else ""
+        raise NoRoomError(
+            f"The smallest model of {widest.features} features{classes} does not fit the budget; at least "
+            f"{least_budget(needed, 0)} bytes are needed beside what it knows of labels."
+        )
 
-        ``reserved`` bytes of the budget are not the stage's. A ``growing`` budget costs no buffer a row.
-        Raises ValueError if not even the least model fits.
-        """
+
+@cache
+def _costs(strategy: BankStrategy) -> Costs:
+    state = strategy.new_state()
+    expert = cache(lambda code, room, born, outputs: state.expert_bytes(code, room, born, outputs))
+    joint = cache(lambda new, old: state.joint_bytes(new, old) + MAP_BYTES)
+    solution = cache(state.solution_bytes)
+    return Costs(expert, joint, solution, state.moments_bytes, lambda features: 16 * features)
+
+
+def _shapes(state: State, task: str) -> Shapes:
+    """Return what decides on bytes."""
+    here, count = current_space(state), state.spaces
+    spaces, mapped = [], []
+    for place in range(count):
+        ids, room, born, *_ = state.space(place)
+        role: Role = "current"
+        if place > here:
+            role = "incoming"
+        elif place < here:
+            role = "ended" if place == here - 1 else "older"
+        spaces.append(SpaceShape(room, born, role, len(ids)))
+        beside = place == here and state.incoming and not (state.vanished and state.map(place) is None)
+        mapped.append(beside or state.map(place) is not None)
+    return Shapes(tuple(spaces), tuple(mapped), state.gapped, state.outputs, task)
+
+
+def _held(state: State) -> Held:
+    """Return which maps still take in rows."""
+    found = []
+    for place in range(state.spaces):
+        psi = state.map(place)
+        found.append(psi is None or psi[6])
+    return Held(tuple(found))
+
+
+def _standing(state: State) -> tuple[Standing, ...]:
+    """Return what labels have said of each space's experts."""
+    weights = state.standings()[:, 0]
+    here, at, found = current_space(state), 0, []
+    leading = RADIAL[0]
+    for place in range(state.spaces):
+        codes = [code_of(code) for code, *_ in state.experts(place)]
+        own = weights[at : at + len(codes)]
+        at += len(codes)
+        radial = {code.kind: float(w) for code, w in zip(codes, own, strict=True) if code.kind in RADIAL}
+        decided = False
+        if radial:
+            leading = max(radial, key=lambda kind: (radial[kind], -int(kind is not RADIAL[0])))
+            decided = len(radial) == 1 or min(radial.values()) < UNDECIDED * radial[leading]
+        outdone = place < here and float(own.sum()) < OUTDONE and state.rounds >= ENOUGH_LABELS
+        found.append(Standing(leading, decided, outdone))
+    return tuple(found)
+
+
+def _bytes_of(state: State) -> int:
+    """Return the bytes of what the plan decides on."""
+    total = 0
+    for place in range(state.spaces):
+        experts = state.experts(place)
+        total += sum(size for *_, size in experts) + STANDING_BYTES * len(experts)
+        _, room, _, _, _, related = state.space(place)
+        total += state.moments_bytes(room) if related else 0
+        psi = state.map(place)
+        total += 0 if psi is None else psi[7]
+    return total
+
+
+class _Arranging:
+    """An allocation, made on a state: what leaves first, then what changes its shape, then what comes."""
+
+    def __init__(self, state: State, shapes: Shapes, odds: Sequence[float]) -> None:
+        self.state, self.shapes, self.odds = state, shapes, list(odds)
+        self.told: list[Happened] = []
+        self.empty = state.spaces == 1 and not state.experts(0)
+        self.resized = False
+
+    def make(self, found: Allocation) -> list[Happened]:
+        """Change the state; return what there is to tell."""
+        kept = []
+        for place in reversed(range(len(found.spaces))):
+            own = found.spaces[place]
+            if own is None:
+                self.told.append(Happened(EventKind.SPACE_DROPPED, self.shapes.spaces[place].features))
+                self.state.forget(place)
+            else:
+                kept.append((own, found.maps[place], self.shapes.spaces[place]))
+        kept.reverse()
+        for place, (_, psi, shape) in enumerate(kept):
+            self._map(place, psi, shape)
+        for place, (own, _, _) in enumerate(kept):
+            self._shrink(place, own, found.rung)
+        for place, (own, _, shape) in enumerate(kept):
+            self._grow(place, own, shape, found.rung)
+        if self.resized and not self.empty:
+            self.told.append(Happened(EventKind.RESIZED, found.size, found.rung))
+        if self.empty:
+            priors = self.state.standings()[:, 3]
+            self.state.set_weights([float(prior) for prior in priors / priors.sum()])
+        return self.told
+
+    def _map(self, place: int, wanted: MapPlan | None, shape: SpaceShape) -> None:
+        state, psi = self.state, self.state.map(place)
+        if wanted is None:
+            if psi is not None:
+                state.drop_map(place)
+            if psi is not None or (shape.role == "current" and state.incoming):
+                self.told.append(Happened(EventKind.MAP_DROPPED, shape.features))
+            return
+        if psi is None:
+            state.begin_map(place)
+        elif psi[6] and not wanted.statistics:
+            state.settle(place)
+            self.told.append(Happened(EventKind.MAP_SETTLED, shape.features))
+        state.keep_map_as(place, wanted.form)
+
+    def _shrink(self, place: int, own: SpacePlan, rung: int) -> None:
+        """Let experts go, and give those that stay fewer bytes."""
+        state = self.state
+        if not own.related and state.space(place)[5]:
+            state.drop_moments(place)
+        wanted = {code.who: code for code in own.experts}
+        there = [code_of(code) for code, *_ in state.experts(place)]
+        for i in reversed(range(len(there))):
+            code = there[i]
+            if code.who not in wanted:
+                state.remove(place, i)
+                self.told.append(Happened(EventKind.EXPERT_LEFT, expert_number(code), rung))
+        there = [code_of(code) for code, *_ in state.experts(place)]
+        for i, code in enumerate(there):
+            if wanted[code.who] != code:
+                moved = state.reshape(place, i, wanted[code.who])
+                self.resized = True
+                if moved > 0.0:
+                    self.told.append(Happened(EventKind.MOVED, wanted[code.who].size, moved))
+
+    def _grow(self, place: int, own: SpacePlan, shape: SpaceShape, rung: int) -> None:
+        """Let experts come."""
+        state = self.state
+        if own.related and not state.space(place)[5]:
+            state.keep_moments(place)
+        there = [code_of(code) for code, *_ in state.experts(place)]
+        incoming = shape.role == "incoming" or (shape.role == "current" and not there and state.spaces > 1)
+        learned = max((labels for _, _, labels, _ in state.experts(place)), default=0)
+        total = sum(code.prior for code in own.experts)
+        for code in own.experts:
+            if code.who in {one.who for one in there}:
+                continue
+            scale = INCOMING_PRIOR if shape.role == "incoming" else 1.0
+            like = next((i for i, one in enumerate(there) if _is_like(one, code)), None)
+            weight = code.prior / total
+            if incoming:
+                weight *= INCOMING_WEIGHT
+            elif like is None and learned >= ENOUGH_LABELS:
+                weight = NEWCOMER_WEIGHT
+            if like is not None and (code.view is not View.EXPECTED or code.rate) and not self.empty:
+                state.fork(place, like, code, scale * code.prior, weight)
+            else:
+                odds = self.odds if (incoming or there) and code.kind is not Kind.LEARNER else []
+                state.add(place, code, scale * code.prior, weight, odds)
+            if not self.empty and not incoming:
+                self.told.append(Happened(EventKind.EXPERT_CAME, expert_number(code), rung))
+            there.append(code)
+
+
+def _is_like(one: Code, code: Code) -> bool:
+    """Whether an expert may go on as another: of the same kind, seeing what is missing as expected."""
+    return one.who == (code.who[0], View.EXPECTED, 0)
+
+
+assert len(RATES) >= 2

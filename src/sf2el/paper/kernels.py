@@ -75,6 +75,11 @@ class Kernel(ABC):
         """Yield the plain kernels this one is a sum of."""
         yield self
 
+    def parameters(self) -> tuple[str, float, float, int]:
+        """Return a plain kernel as the core takes it: its name, gamma or value, offset, degree."""
+        gamma = getattr(self, "gamma", getattr(self, "value", 1.0))
+        return type(self).__name__, float(gamma), float(getattr(self, "offset", 0.0)), getattr(self, "degree", 1)
+
     def __call__(self, x: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Value ``K(x, y)``."""
         return float(saturate(self.row(np.asarray(x, dtype=float)[None, :], np.asarray(y, dtype=float)))[0])
@@ -274,4 +279,4 @@ def _check_positive(name: str, value: float) -> None:
 
 
 KERNELS = (RBF, Laplacian, Polynomial, Linear, Constant)
-"""The plain kernels, which both backends know."""
+"""The plain kernels, which the core knows."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core import backend
+from sf2el.core.learner import build_learner
 from sf2el.core.rng import STRIDE, SplitMix64
 from sf2el.paper.kernels import plain_number
 from sf2el.paper.settings import LearnerSettings, Precision, check_buffer_size, check_choice, check_whole
@@ -45,8 +45,6 @@ class Learner:
         Seed of the reservoir.
     precision
         ``"float64"`` or ``"float32"``: how rows, coefficients and matrices are kept.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -75,7 +73,6 @@ class Learner:
         buffer_size: int,
         seed: int = 0,
         precision: Precision = "float64",
-        backend: str | None = None,
     ) -> None:
         dim, buffer_size, seed = map(plain_number, (dim, buffer_size, seed))
         check_whole("dim", dim, 1, 1 << 24)
@@ -83,7 +80,7 @@ class Learner:
         check_whole("seed", seed, 0, (1 << 64) - 1)
         check_choice("precision", precision, ("float64", "float32"))
         self.settings, self.dim, self.buffer_size, self.precision = settings, dim, buffer_size, precision
-        self.core: Any = _backend(backend).Learner(settings, dim, buffer_size, seed, precision)
+        self.core: Any = build_learner(settings, dim, buffer_size, seed, precision)
 
     def predict(self, x: npt.ArrayLike) -> float:
         """Return the score f(x); its sign is the class."""
@@ -172,5 +169,3 @@ def _rows(X: npt.ArrayLike) -> Floats:
         raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
     return rows
 
-
-_backend = backend

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core import backend
+from sf2el.core import native
 from sf2el.memory.budget import scaler_bytes
 from sf2el.paper.kernels import plain_number
 from sf2el.paper.settings import check_whole
@@ -33,11 +33,11 @@ class Scaler:
     array([0., 1., 0.])
     """
 
-    def __init__(self, dim: int, *, backend: str | None = None) -> None:
+    def __init__(self, dim: int) -> None:
         dim = plain_number(dim)
         check_whole("dim", dim, 1, 1 << 24)
         self.dim = dim
-        self.core: Any = _backend(backend).Scaler(dim)
+        self.core: Any = native().Scaler(dim)
 
     def scale_many(self, X: npt.ArrayLike, *, keep: bool = True) -> Floats:
         """Scale rows in turn, each by the rows up to itself; with ``keep`` they stay in the statistics."""
@@ -49,5 +49,3 @@ class Scaler:
         """Bytes of the statistics."""
         return scaler_bytes(self.dim)
 
-
-_backend = backend

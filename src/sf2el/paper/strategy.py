@@ -1,32 +1,20 @@
-"""The published algorithm as a recipe: one first-order learner a space, a ridge map, a hedge over risks."""
+"""The published algorithm as a strategy: one first-order learner a space, a ridge map, a hedge over risks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sf2el import events
-from sf2el.events import Happened
-from sf2el.experts.learner_seat import LearnerSeat
-from sf2el.maps.ridge_map import RidgeMap
-from sf2el.memory.budget import NoRoomError, hedge_bytes, names_bytes, scaler_bytes
-from sf2el.memory.plan import (
-    FORMS,
-    Form,
-    Shape,
-    budget_overhead,
-    check_least,
-    least_bytes,
-    plan,
-    smallest_budget,
-)
-from sf2el.mixing.hedge import Hedge
-from sf2el.model.space import Space
-from sf2el.model.strategy import Recipe, Told
-from sf2el.paper.learner import learner_seed
+from sf2el.core import native
+from sf2el.core.learner import build_learner
+from sf2el.events import EventKind, Happened
+from sf2el.experts.kinds import Code, Form, Kind, code_of
+from sf2el.features.policies import ExactPeriods, FeaturePolicy
+from sf2el.memory.budget import NoRoomError, least_budget
+from sf2el.model.changes import current_space
+from sf2el.paper.kernels import KERNELS, Kernel, Sum, plain_numbers
+from sf2el.paper.rows import FORMS, least_bytes, plan
 from sf2el.paper.settings import (
     LEAST_BUFFER,
     LearnerSettings,
@@ -37,82 +25,30 @@ from sf2el.paper.settings import (
 )
 
 if TYPE_CHECKING:
-    from sf2el.model.stage import Stage
+    from sf2el.core._native import State
 
-Floats = npt.NDArray[np.float64]
-
-
-class HedgeWeights:
-    """Exponential weights over the learners' risks; their scores are averaged (Eq. 9 of the paper)."""
-
-    share = 0.0
-    """Weight that is dealt out anew each round: none."""
-
-    def __init__(self, experts: int, eta: float | None, backend: str | None) -> None:
-        self._made = (experts, eta, backend)
-        self.hedge = Hedge(experts, eta=eta, backend=backend)
-        self.nbytes = hedge_bytes(experts)
-        self.part = self.hedge.core
-        self._combine = self.hedge.core.combine
-
-    def mix(self, scores: Floats) -> float:
-        """Return the combined score."""
-        return float(scores[0]) if len(scores) == 1 else float(self._combine(scores))
-
-    def update(self, scores: Floats, risks: Floats, y: float, weight: float) -> None:
-        """Follow the learners of little risk."""
-        self.hedge.core.update(risks)
-
-    def run(self, scores: Floats, risks: Floats, y: Floats, weighed: Floats | None) -> tuple[Floats, Floats]:
-        """Return the combined score and the weights before each round."""
-        mixed, _, weights = self.hedge.run(scores, risks)
-        return mixed, weights
-
-    @property
-    def weights(self) -> Floats:
-        """Weight of each learner in the coming round."""
-        return self.hedge.weights
-
-    def average_risks(self) -> Floats:
-        """Return the average risk of each learner so far."""
-        return self.hedge.average_risks()
-
-    def clone(self) -> HedgeWeights:
-        """Return weights that go their own way from here."""
-        twin = HedgeWeights(*self._made)
-        twin.set_state(self.state())
-        return twin
-
-    def state(self) -> Floats:
-        """Return everything kept, as one array."""
-        return np.asarray(self.hedge.core.state())
-
-    def set_state(self, state: Floats) -> None:
-        """Take over what ``state`` returned."""
-        self.hedge.core.set_state(state)
+STANDING_BYTES = 48
+FULL_SOLUTION = 3
+PLACES = {form: Form(place) for place, form in enumerate(FORMS)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperRecipe(Recipe):
+class PaperStrategy:
     """The paper's learners, map and hedge. Without a buffer size the budget decides on rows."""
-
-    raw_maps = False
 
     settings: LearnerSettings
     buffer_size: int | None
-    scaled: bool
-    restart: bool
-    map_ridge: float
-    map_intercept: bool
-    train_in_overlap: bool
-    eta: float | None
-    seed: int
-    backend: str | None
-    related: bool = False
-    precision: str = "float64"
+    scaled: bool = False
+    restart: bool = True
+    map_ridge: float = 1e-3
+    map_intercept: bool = False
+    train_in_overlap: bool = False
+    eta: float | None = None
+    seed: int = 0
+    policy: FeaturePolicy = field(default_factory=ExactPeriods)
 
-    def check(self) -> None:
-        """Raise ValueError unless every parameter is in its range."""
+    def __post_init__(self) -> None:
+        plain_numbers(self)
         if self.buffer_size is not None:
             check_buffer_size(self.buffer_size)
         for name in ("scaled", "restart", "map_intercept", "train_in_overlap"):
@@ -122,108 +58,130 @@ class PaperRecipe(Recipe):
             check_range("eta", self.eta, above=0.0)
         check_whole("seed", self.seed, 0, (1 << 64) - 1)
 
-    def check_least(self, budget: int, labels: int) -> None:
-        """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows, its labels."""
-        check_least(self.settings, budget, labels)
-
-    def furnish(self, stage: Stage, space: Space, index: int) -> None:
-        """Give a space its learner; of two rows, where the budget decides."""
-        shape = Shape(self.settings, "float64", self.buffer_size or LEAST_BUFFER)
-        space.seat([LearnerSeat(space.dim, shape, learner_seed(self.seed, index), self.backend)])
-
-    def new_weights(self, stage: Stage) -> HedgeWeights:
-        """Return the hedge of the learners that play."""
-        both = stage.recovers
-        return HedgeWeights(2 if both else 1, self.eta if both else None, self.backend)
-
-    def learner_settings(self, space: Space) -> LearnerSettings:
-        """Return the learner's settings."""
-        return self.settings
-
-    def new_map(self, new: Space, old: Space, new_dim: int | None = None) -> RidgeMap:
-        """Return the paper's map."""
-        return RidgeMap(new_dim or new.dim, old.dim, float(self.map_ridge), self.map_intercept, self.backend)
-
-    def opened(self, stage: Stage) -> Told:
-        """A space has opened: with ``train_in_overlap`` its learner begins."""
-        if self.train_in_overlap and stage.upcoming is not None and not stage.upcoming.seats:
-            self.furnish(stage, stage.upcoming, stage.index + 1)
-        return []
-
-    def swapped(self, stage: Stage) -> None:
-        """The old learner goes on with recovered features, its step size begun anew if so wished."""
-        stage.weights = self.new_weights(stage)
-        if self.restart and stage.past is not None and stage.recovers:
-            stage.past.seats[0].core.restart()
-
-    def reverted(self, stage: Stage) -> None:
-        """The old learner is alone again."""
-        stage.weights = self.new_weights(stage)
-
-    def grow(self, stage: Stage, outputs: int) -> None:
-        """The published algorithm is binary."""
-        raise ValueError("The published algorithm is binary; use SF2EL(budget=...) for more labels.")
-
     def size(self) -> str:
         """Return the buffer's size."""
         return f"buffer_size={self.buffer_size}"
 
-    # -- bytes
+    def new_state(self) -> State:
+        """Return a state without any space."""
+        state = native().State("classes", scaled=self.scaled, related=False, precise=True, seed=self.seed)
+        learner = build_learner(self.settings, 1, LEAST_BUFFER, self.seed)
+        eta = 0.0 if self.eta is None else float(self.eta)
+        state.make_paper(
+            learner, self.restart, self.train_in_overlap, eta, float(self.map_ridge), self.map_intercept
+        )
+        state.exact = self.policy.exact
+        return state
 
-    def fit(self, stage: Stage, budget: int, reserved: int, *, growing: bool = False) -> Told:
-        """Give every learner the shape that the budget allows; drop what it has no room for."""
-        told: Told = []
+    def check_least(self, budget: int, own: int) -> None:
+        """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows."""
+        state = self.new_state()
+        needed = sum(state.bytes()) + state.settings_bytes() + 200 + least_bytes(self.settings, [1])
+        least = least_budget(needed, own)
+        if budget < least:
+            raise ValueError(f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed.")
+
+    def arrange(self, state: State, available: int | None, odds: Sequence[float]) -> list[Happened]:
+        """Give every learner the rows that the bytes allow, in place; drop what they have no room for."""
+        told: list[Happened] = []
+        self._settle_maps(state)
         while True:
-            spaces = [space for space in reversed(stage.spaces()) if space.seats]
-            seats = [space.seats[0] for space in spaces]
-            held = [seat.held for seat in seats] if growing else None  # type: ignore[attr-defined]
-            dims = [space.dim for space in spaces]
-            found = plan(self.settings, dims, budget - reserved - stage.fixed_nbytes(), held)
+            places = self._taught(state)
+            if available is None:
+                rows = [self.buffer_size or LEAST_BUFFER] * len(places)
+                codes = [Code(Kind.LEARNER, form=Form.FULL, size=size) for size in rows]
+                return told + self._apply(state, places, codes)
+            fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes()
+            there = [state.experts(place) for place in range(state.spaces)]
+            fixed -= sum(size for experts in there for *_, size in experts)
+            fixed += (STANDING_BYTES + 16) * (len(places) - sum(map(len, there)))
+            dims = [len(state.space(place)[0]) for place in places]
+            held = [there[place][0][1] if there[place] else LEAST_BUFFER for place in places]
+            found = plan(self.settings, dims, available - fixed, held)
+            found = found or plan(self.settings, dims, available - fixed)
             if found is not None:
-                return told + self._apply(stage, *found)
-            told += self._give_way(stage, budget, reserved)
+                form, shapes = found
+                codes = [Code(Kind.LEARNER, form=PLACES[form], size=shape.rows) for shape in shapes]
+                return told + self._apply(state, places, codes)
+            told += self._give_way(state, available, fixed, dims)
 
-    def _give_way(self, stage: Stage, budget: int, reserved: int) -> Told:
-        """Drop the first thing that is not needed for the current space."""
-        if stage.past is not None:
-            stage.past = stage.psi = None  # where it has come back, it stays as the opened space
-            stage.weights = self.new_weights(stage)
-            stage.arrange()
-            return [Happened(events.DROPPED_RECOVERED)]
-        if stage.overlap is not None:
-            stage.overlap = None
-            return [Happened(events.DROPPED_MAP)]
-        if stage.upcoming is not None and stage.upcoming.seats:
-            stage.upcoming.seat([])
-            return [Happened(events.DROPPED_MAP)]
-        self._check_fits(stage, budget, reserved)
-        raise AssertionError("a budget without room was let through")
+    def _settle_maps(self, state: State) -> None:
+        """Begin the map that an overlap fits, and give up the sums of one that is solved."""
+        here = current_space(state)
+        for place in range(state.spaces):
+            psi = state.map(place)
+            if place == here and state.incoming and psi is None:
+                state.begin_map(place)
+            elif place < here and psi is not None and psi[6]:
+                state.settle(place)
 
-    def _check_fits(self, stage: Stage, budget: int, reserved: int) -> None:
-        """Raise NoRoomError, naming the least budget, unless a learner of two rows fits beside the spaces."""
-        least = hedge_bytes(1) + least_bytes(self.settings, [stage.current.dim])
-        for space in stage.spaces():
-            least += names_bytes(space.names) + (scaler_bytes(space.dim) if self.scaled else 0)
-        if budget < reserved + least:
-            least = smallest_budget(least + reserved - budget_overhead(budget))
-            raise NoRoomError(
-                f"A learner of {LEAST_BUFFER} rows on {stage.current.dim} features does not fit the budget "
-                f"of {budget} bytes; give at least {least}."
-            )
+    def _taught(self, state: State) -> list[int]:
+        """Return the spaces that have a learner, the newest first."""
+        here = current_space(state)
+        own = [place for place in range(here) if state.map(place) is not None]
+        own.append(here)
+        if state.incoming and (self.train_in_overlap or state.experts(state.spaces - 1)):
+            own.append(state.spaces - 1)
+        return own[::-1]
 
-    def _apply(self, stage: Stage, form: Form, shapes: list[Shape]) -> Told:
-        told: Told = []
+    def _apply(self, state: State, places: list[int], codes: list[Code]) -> list[Happened]:
+        told: list[Happened] = []
         changed = False
-        spaces = [space for space in reversed(stage.spaces()) if space.seats]
-        for space, shape in zip(spaces, shapes, strict=True):
-            seat = space.seats[0]
-            assert isinstance(seat, LearnerSeat)
-            changed = changed or seat.shape != shape
-            error = seat.refit(shape)
-            space.seat([seat])
-            if error > 0.0:
-                told.append(Happened(events.MOVED, shape.rows, error))
-        if changed:
-            rows = (shapes[-1].rows, shapes[0].rows if len(shapes) > 1 else 0)
-            told.insert(0, Happened(events.BUFFERS + FORMS.index(form), *rows))
+        for place, code in zip(places, codes, strict=True):
+            experts = state.experts(place)
+            if not experts:
+                state.add(place, code, 1.0, 0.0, [])
+                changed = True
+            elif code_of(experts[0][0]) != code:
+                moved = state.reshape(place, 0, code)
+                changed = True
+                if moved > 0.0:
+                    told.append(Happened(EventKind.MOVED, code.size, moved))
+        for place in reversed(range(current_space(state))):
+            if place not in places:
+                state.forget(place)
+        if changed and self.buffer_size is None:
+            sizes = [code.size for code in codes]
+            told.insert(0, Happened(EventKind.BUFFERS, sizes[0], sizes[1] if len(sizes) > 1 else 0))
         return told
+
+    def _give_way(self, state: State, available: int, fixed: int, dims: list[int]) -> list[Happened]:
+        """Drop the first thing that is not needed for the current space."""
+        here = current_space(state)
+        if here > 0:
+            features = len(state.space(0)[0])
+            state.forget(0)
+            return [Happened(EventKind.SPACE_DROPPED, features)]
+        if state.incoming and state.map(here) is not None:
+            state.drop_map(here)
+            return [Happened(EventKind.MAP_DROPPED, len(state.space(here)[0]))]
+        if state.incoming and state.experts(state.spaces - 1):
+            state.remove(state.spaces - 1, 0)
+            return []
+        least = least_budget(fixed + least_bytes(self.settings, dims[-1:]), 0)
+        raise NoRoomError(
+            f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features does not fit the budget; at least {least} "
+            "bytes are needed beside what it knows of labels."
+        )
+
+    def full_grown(self, state: State) -> bool:
+        """Return False: more rows always help."""
+        return False
+
+    def content(self) -> dict[str, Any]:
+        """Return the parameters as plain values, for a file."""
+        content = {
+            one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("settings", "policy")
+        }
+        settings = {one.name: getattr(self.settings, one.name) for one in fields(LearnerSettings)}
+        settings["kernel"] = [[type(term).__name__, vars(term)] for term in self.settings.kernel.terms()]
+        return content | {"settings": settings}
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> PaperStrategy:
+        """Return the strategy of plain values; ValueError for anything else."""
+        settings = dict(content["settings"])
+        kinds = {kernel.__name__: kernel for kernel in KERNELS}
+        terms: list[Kernel] = [kinds[name](**parameters) for name, parameters in settings["kernel"]]
+        settings["kernel"] = terms[0] if len(terms) == 1 else Sum(tuple(terms))
+        return cls(**(content | {"settings": LearnerSettings(**settings)}))

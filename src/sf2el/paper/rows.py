@@ -16,14 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sf2el.events import EVENT_BYTES, MOST_KEPT
-from sf2el.memory.budget import (
-    MODEL_BYTES,
-    hedge_bytes,
-    learner_bytes,
-    newcomer_room,
-    scaler_bytes,
-)
+from sf2el.memory.budget import learner_bytes
 from sf2el.paper.settings import LEAST_BUFFER, MOST_BUFFER, LearnerSettings, Precision
 
 ENOUGH_ROWS = 48
@@ -126,37 +119,3 @@ def _rows_that_fit(settings: LearnerSettings, precision: Precision, dim: int, av
         else:
             high = middle - 1
     return low
-
-
-def events_kept(budget: int | None) -> int:
-    """Return how many events a model remembers: one for each 2 KiB of its budget, from 4 to 32.
-
-    >>> events_kept(None), events_kept(65536), events_kept(16384), events_kept(2048)
-    (32, 32, 8, 4)
-    """
-    return MOST_KEPT if budget is None else min(max(budget // 2048, 4), MOST_KEPT)
-
-
-def budget_overhead(budget: int) -> int:
-    """Return the bytes of a budget that depend on nothing but the budget: events, and room for newcomers."""
-    return EVENT_BYTES * events_kept(budget) + newcomer_room(budget)
-
-
-def smallest_budget(needed: int) -> int:
-    """Return the smallest budget with so many bytes left beside its overhead.
-
-    >>> smallest_budget(1000) - budget_overhead(smallest_budget(1000)) >= 1000
-    True
-    """
-    budget = needed
-    while budget - budget_overhead(budget) < needed:
-        budget = needed + budget_overhead(budget)
-    return budget
-
-
-def check_least(settings: LearnerSettings, budget: int, labels: int) -> None:
-    """Raise ValueError if a budget cannot hold the smallest model there is: one feature, two rows, labels."""
-    needed = labels + MODEL_BYTES + hedge_bytes(1) + scaler_bytes(1) + 1
-    least = smallest_budget(needed + least_bytes(settings, [1]))
-    if budget < least:
-        raise ValueError(f"A budget of {budget} bytes can hold no model; the least is {least} bytes.")
