@@ -170,6 +170,15 @@ def test_rounds_without_a_label_or_without_anyone_awake_change_nothing():
     assert state() == before
 
 
+@pytest.mark.parametrize("awake", [[0.0, 0.0], [0.0, 1.0]])
+def test_where_nobody_with_a_weight_is_awake_nothing_is_said(awake):
+    """The second expert has no weight: alone it must not come out as certainty, of either label."""
+    scores, even = np.array([3.0, 3.0]), np.full(3, 1.0 / 3.0)
+    assert _native.Mixture("binary", 1, np.array([1.0, 0.0])).mix(scores, np.array(awake)).tolist() == [0.0]
+    classes = _native.Mixture("classes", 3, np.array([1.0, 0.0])).mix(np.arange(6.0), np.array(awake))
+    np.testing.assert_allclose(classes, even, rtol=1e-15)
+
+
 @pytest.mark.parametrize(
     "given",
     [("binary", 1, [0.0, 0.0]), ("binary", 1, [1.0, -1.0]), ("classes", 1, [1.0]), ("colours", 1, [1.0])],
