@@ -1,6 +1,8 @@
 // Python's posterior and online logistic experts.
 #include "bindings.hpp"
 
+#include <stdexcept>
+
 namespace sf2el_python {
 namespace {
 
@@ -181,6 +183,11 @@ public:
     std::size_t scratch_bytes() const override { return inner_.scratch_bytes() + dim() * sizeof(double); }
     std::unique_ptr<sf2el::AnyExpert> clone() const override { return std::make_unique<TurnedCore>(*this); }
     unsigned char* block() override { return nullptr; }  // what it keeps is in two places
+    bool is_sound() override { return inner_.is_sound(); }
+
+    // It does not own what it turns rows for, so no model state can hold it.
+    std::unique_ptr<sf2el::AnyExpert> clone() const override { throw std::logic_error("This expert has no copy of its own."); }
+    unsigned char* block() override { throw std::logic_error("This expert has no block of its own."); }
     bool is_sound() override { return inner_.is_sound(); }
 
     std::vector<float>& matrix() { return matrix_; }

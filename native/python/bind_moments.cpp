@@ -31,19 +31,21 @@ public:
         with([&](auto moments) { moments.observe(x, scratch.data()); });
     }
 
-    void fill(const Vector& row, MutableVector view) {
+    void fill(const Vector& row, MutableVector view, bool keep) {
         check_width(row.shape(0), dim_);
         check_known(row.data(), dim_);
         check_width(view.shape(0), dim_);
         check_finite(view.data(), dim_);
-        fill_row(row.data(), view.data());
+        fill_one(row.data(), view.data(), keep);
     }
 
-    void fill_row(const double* row, double* view) override {
+    void fill_row(const double* row, double* view) override { fill_one(row, view, false); }
+
+    void fill_one(const double* row, double* view, bool keep) {
         thread_local std::vector<double> scratch;
         const std::size_t needed = sf2el::Moments<double>::fill_reals(dim_);
         if (scratch.size() < needed) scratch.resize(needed);
-        with([&](auto moments) { moments.fill(row, view, scratch.data()); });
+        with([&](auto moments) { moments.fill(row, view, scratch.data(), keep); });
     }
 
     double count() const { return block_[0]; }
@@ -228,7 +230,7 @@ void bind_moments(nb::module_& m) {
         .def(nb::init<std::size_t, const std::string&, bool>(), "dim"_a, "precision"_a = "float64", "fourths"_a = false)
         .def("observe", &Moments::observe, "x"_a)
         .def("observe_many", &Moments::observe_many, "X"_a)
-        .def("fill", &Moments::fill, "row"_a, "view"_a)
+        .def("fill", &Moments::fill, "row"_a, "view"_a, "keep"_a = false)
         .def_prop_ro("fourths", &Moments::fourths, nb::rv_policy::automatic)
         .def("matrix", &Moments::matrix)
         .def("state", &Moments::state)

@@ -326,12 +326,38 @@ public:
         unscale_gaps_row(row.data(), scaled.data());
     }
 
+    // Rows read with 0 for what is absent, and flags of what is there; neither changes anything.
+    Out<double> scale_with_zeros(const Vector& x, double rows, bool kept, std::optional<Vector> recovered) const {
+        check_view(x, rows);
+        if (recovered) check_row(*recovered, dim_);
+        std::vector<double> out(dim_);
+        zeros_row(x.data(), out.data(), recovered ? recovered->data() : nullptr, rows, kept);
+        return own(std::move(out), {dim_});
+    }
+
+    Out<double> presence(const Vector& x, double rows, bool kept) const {
+        check_view(x, rows);
+        std::vector<double> out(dim_);
+        presence_row(x.data(), out.data(), rows, kept);
+        return own(std::move(out), {dim_});
+    }
+
     virtual Out<double> state() const = 0;
     virtual void set_state(const Vector& in) = 0;
     virtual std::size_t nbytes() const = 0;
 
 protected:
+    virtual void zeros_row(const double* x, double* out, const double* recovered, double rows, bool kept) const = 0;
+    virtual void presence_row(const double* x, double* out, double rows, bool kept) const = 0;
+
     std::size_t dim_;
+
+private:
+    void check_view(const Vector& x, double rows) const {
+        check_width(x.shape(0), dim_);
+        check_known(x.data(), dim_);
+        if (!(rows >= 1.0 && rows <= largest_feature)) throw nb::value_error("There is one row at least, this one.");
+    }
 };
 
 template <class Real>
@@ -355,6 +381,14 @@ public:
     }
 
     std::size_t nbytes() const override { return block_.size() * sizeof(double); }
+
+protected:
+    void zeros_row(const double* x, double* out, const double* recovered, double rows, bool kept) const override {
+        scaler_.scale_with_zeros(x, out, recovered, rows, kept);
+    }
+    void presence_row(const double* x, double* out, double rows, bool kept) const override {
+        scaler_.presence(x, out, rows, kept);
+    }
 
 private:
     std::vector<double> block_;
@@ -524,6 +558,9 @@ NB_MODULE(_native, m) {
         .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
         .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
         .def("unscale_gaps", &Scaler::unscale_gaps, "row"_a, "scaled"_a)
+        .def("scale_with_zeros", &Scaler::scale_with_zeros, "x"_a, "rows"_a, "kept"_a = false,
+             "recovered"_a = nb::none())
+        .def("presence", &Scaler::presence, "x"_a, "rows"_a, "kept"_a = false)
         .def("state", &Scaler::state)
         .def("set_state", &Scaler::set_state, "state"_a)
         .def_prop_ro("nbytes", &Scaler::nbytes);
@@ -533,6 +570,7 @@ NB_MODULE(_native, m) {
     bind_experts(m);
     bind_bank(m);
     bind_fixed_share(m);
+    bind_mixture(m);
     bind_round(m);
     bind_state(m);
 }

@@ -202,5 +202,6 @@ void bind_maps(nb::module_& m);
 void bind_experts(nb::module_& m);
 void bind_bank(nb::module_& m);
 void bind_fixed_share(nb::module_& m);
+void bind_mixture(nb::module_& m);
 
 }  // namespace sf2el_python

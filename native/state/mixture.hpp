@@ -50,7 +50,8 @@ public:
             const double w = weight(weights, j) * by;
             sum += w * (task_ == Task::binary ? sigmoid(factor_of(who_[j]) * scores[j]) : scores[j]);
         }
-        out[0] = task_ == Task::binary ? log_odds(sum) : sum;
+        // Without any weight nobody has said anything: that is even odds, not a sure no.
+        out[0] = task_ == Task::binary ? (total > 0.0 ? log_odds(sum) : 0.0) : sum;
     }
 
     // A labelled row. `losses`: room for one an expert.
