@@ -7,6 +7,10 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from sf2el.core._load import MISSING, native
+
+__all__ = ["BACKENDS", "MISSING", "backend", "native", "native_available"]
+
 BACKENDS = ("native", "numpy")
 
 
@@ -14,22 +18,19 @@ BACKENDS = ("native", "numpy")
 def native_available() -> bool:
     """Whether the compiled core was built."""
     try:
-        import_module("sf2el.core._native")
+        native()
     except ImportError:
         return False
     return True
 
 
 def backend(name: str | None = None) -> ModuleType:
-    """Return the backend module: the one named, else ``SF2EL_BACKEND``'s, else the compiled one if built."""
-    name = name or os.environ.get("SF2EL_BACKEND") or ("native" if native_available() else "numpy")
+    """Return the backend module: the one named, else ``SF2EL_BACKEND``'s, else the compiled one."""
+    name = name or os.environ.get("SF2EL_BACKEND") or "native"
     if name not in BACKENDS:
         raise ValueError(f"backend must be 'native' or 'numpy', not {name!r}.")
-    if name == "native" and not native_available():
-        raise ValueError(
-            "The compiled core is not there: install sf2el where a C++17 compiler is, "
-            "or choose backend='numpy'."
-        )
+    if name == "native":
+        native()
     return _module(f"sf2el.core.{name}_backend")
 
 
