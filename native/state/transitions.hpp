@@ -175,7 +175,6 @@ public:
     void fork(std::size_t s, std::size_t from, const ExpertCode& code, double prior, double weight) {
         check(code);
         Expert one = state_.spaces.at(s).experts.at(from);
-        one.code.view = code.view;
         rebuild(one, shape_in(state_.spaces[s], code));
         one.code = code;
         const Standing before = state_.standings[state_.experts_before(s) + from];
@@ -423,6 +422,7 @@ private:
 
     static double rebuild(Expert& one, const ExpertShape& shape) {
         AnyExpert& before = *one.core;
+        if (shape.dim() < before.dim()) throw std::invalid_argument("an expert cannot see less than it has seen");
         std::unique_ptr<AnyExpert> after = shape.make(ModelState::variant());
         const bool flagged = one.code.view == View::flagged;
         double moved = 0.0;
@@ -430,7 +430,7 @@ private:
             if (auto* fresh = dynamic_cast<AnyPosterior*>(after.get())) moved = move_posterior(*old, *fresh, flagged);
             else move_to_logistic(*old, dynamic_cast<AnyLogistic&>(*after));
         } else if (auto* light = dynamic_cast<AnyLogistic*>(&before)) {
-            if (auto* fresh = dynamic_cast<AnyLogistic*>(after.get())) move_logistic(*light, *fresh);
+            if (auto* fresh = dynamic_cast<AnyLogistic*>(after.get())) move_logistic(*light, *fresh, flagged);
             else move_to_linear(*light, dynamic_cast<AnyPosterior&>(*after));
         } else {
             moved = move_learner(dynamic_cast<AnyLearner&>(before), dynamic_cast<AnyLearner&>(*after));
@@ -508,10 +508,11 @@ private:
         fresh.set_state(state);
     }
 
-    static void move_logistic(AnyLogistic& old, AnyLogistic& fresh) {
+    static void move_logistic(AnyLogistic& old, AnyLogistic& fresh, bool flagged) {
         const std::size_t from = old.params().dim, to = fresh.params().dim;
+        const Places places = places_of(from, to, flagged);
         for (std::size_t k = 0; k < old.params().outputs; ++k) {
-            for (std::size_t j = 0; j < from; ++j) fresh.numbers()[k * (to + 1) + j] = old.numbers()[k * (from + 1) + j];
+            for (std::size_t j = 0; j < from; ++j) fresh.numbers()[k * (to + 1) + places[j]] = old.numbers()[k * (from + 1) + j];
             fresh.numbers()[k * (to + 1) + to] = old.numbers()[k * (from + 1) + from];
         }
         fresh.numbers().back() = old.numbers().back();
