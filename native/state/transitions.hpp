@@ -354,7 +354,7 @@ private:
         Space& space = state_.spaces.back();
         state_.standings.resize(state_.standings.size() - space.experts.size());
         for (const std::uint32_t id : space.ids) {
-            --state_.features.at(id).living;
+            leave(id);
             release(id);
         }
         state_.spaces.pop_back();
