@@ -177,13 +177,7 @@ void check(A& a, ModelState& s) {
     if (!s.spaces.empty()) a.require(!s.spaces[s.current()].experts.empty(), "its current space has no experts");
     if (s.settings.paper) {
         a.require(s.outputs == 1 && finite(static_cast<double*>(s.hedge.at()), s.hedge.bytes() / 8), "its hedge holds no numbers");
-        if (!s.spaces.empty()) {
-            ModelState& again = s;
-            std::size_t playing = 0;
-            const std::size_t end = s.spaces.size() - (s.incoming && !s.dealt ? 1 : 0);
-            for (std::size_t i = 0; i < end; ++i) playing += again.plays(i) ? s.spaces[i].experts.size() : 0;
-            a.require(s.hedge.bytes() == 8 * Hedge::reals(playing), "its hedge is of other learners");
-        }
+        if (!s.spaces.empty()) a.require(s.hedge.bytes() == 8 * Hedge::reals(s.players()), "its hedge is of other learners");
     } else if (!s.standings.empty()) {
         a.require(std::fabs(total - 1.0) < 1e-6 && s.hedge.empty(), "its experts' weights are none");
     }
