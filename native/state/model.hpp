@@ -499,6 +499,11 @@ private:
             seen.zero.clear();
             seen.flagged.clear();
         }
+        if (seen.flagged.empty() && needs(space, View::flagged)) {
+            // Who sees flags sees them always: here none is raised.
+            seen.flagged.assign(2 * space.room, 0.0);
+            std::copy(seen.values.begin(), seen.values.end(), seen.flagged.begin());
+        }
     }
 
     void recover(Space& space, Seen& seen, const Seen& next, std::size_t s, Working& w) {
