@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*/*)
 
-.PHONY: demo test lint docs bench soak clean
+.PHONY: demo test lint docs bench soak wheel wheel-test clean
 
 demo: .venv/installed
 	$(BIN)/sf2el demo --out results/demo
@@ -32,8 +32,17 @@ soak: .venv/installed
 	$(BIN)/python benchmarks/soak_posterior.py
 	$(BIN)/python benchmarks/soak_run.py
 
+# For 3.11, or for 3.12 and newer: as PYTHON is.
+wheel:
+	$(PYTHON) -m venv --clear build/wheel/venv
+	build/wheel/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The wheel in an environment that has nothing else.
+wheel-test: wheel
+	.ci/wheel $(PYTHON)
+
 clean:
-	rm -rf .venv build results docs/_build docs/auto_gallery
+	rm -rf .venv build dist results docs/_build docs/auto_gallery
 
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -90,7 +90,8 @@ def test_nothing_in_the_example_can_reach_an_allocator(tmp_path: Path) -> None:
 def test_the_core_alone_compiles_without_a_warning(compiler: str, standard: str, tmp_path: Path) -> None:
     source = tmp_path / "core.cpp"
     source.write_text(
-        '#include "core/core.hpp"\ntemplate class sf2el::Learner<double>;\ntemplate class sf2el::Learner<float>;\n'
+        '#include "core/core.hpp"\n'
+        "template class sf2el::Learner<double>;\ntemplate class sf2el::Learner<float>;\n"
     )
     compile_with(
         compiler, standard, *WARNINGS, "-Wshadow", "-O1", "-c", str(source), "-o", str(tmp_path / "o")

@@ -94,7 +94,13 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
 
 @pytest.mark.parametrize(
     "changed",
-    ["reproduce/protocol.py", "streams/cut.py", "paper/learner.py", "model/bank.py", "core/backend/learner.py"],
+    [
+        "reproduce/protocol.py",
+        "streams/cut.py",
+        "paper/learner.py",
+        "model/bank.py",
+        "core/backend/learner.py",
+    ],
 )
 def test_results_of_other_code_are_not_used(changed, swiss, tmp_path, monkeypatch):
     files = ["reproduce/readings.py", "reproduce/protocol.py", "streams/cut.py", "paper/learner.py"]

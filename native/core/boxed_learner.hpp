@@ -111,15 +111,21 @@ public:
         auto learner = view();
         const LearnerCounters& c = learner.counters();
         const size_t b = params_.capacity;
-        bool sound = c.n <= b && c.kept[0] + c.kept[1] <= b && c.labels <= c.seen && c.inverse_ready <= 1 &&
-                     c.decay[0] > 0.0 && c.decay[0] <= 1.0 && c.decay[1] > 0.0 && c.decay[1] <= 1.0 &&
+        constexpr std::uint64_t most = std::uint64_t(1) << 60;  // labels may be more than rows: some come late
+        bool sound = c.n <= b && c.inverse_ready <= (learner.inverse() ? 1u : 0u) && c.labels < most && c.seen < most &&
+                     c.clock < most && c.seen_by_kind[0] < most && c.seen_by_kind[1] < most && c.decay[0] > 0.0 && c.decay[0] <= 1.0 && c.decay[1] > 0.0 && c.decay[1] <= 1.0 &&
                      c.norm_bound >= 0.0 && c.norm_bound <= 1e300;
         const Real* reals = reinterpret_cast<const Real*>(block() + sizeof(LearnerCounters));
         const Real* end = learner.kinds() ? reinterpret_cast<const Real*>(learner.kinds())
                                           : reinterpret_cast<const Real*>(block() + state_bytes());
         for (; reals < end; ++reals) sound = sound && *reals >= -Limits<Real>::huge && *reals <= Limits<Real>::huge;
-        for (size_t s = 0; sound && s < c.n; ++s) sound = learner.weights()[s] > Real(0) && (!learner.kinds() || learner.kinds()[s] <= 1);
-        return sound;
+        size_t kept[2] = {0, 0};
+        for (size_t s = 0; sound && s < c.n; ++s) {
+            const unsigned kind = learner.kinds() ? learner.kinds()[s] : 0;
+            sound = learner.weights()[s] > Real(0) && kind <= 1;
+            if (sound) ++kept[kind];
+        }
+        return sound && kept[0] == c.kept[0] && kept[1] == c.kept[1];
     }
 
     std::unique_ptr<AnyExpert> clone() const override { return copy(); }

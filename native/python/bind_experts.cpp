@@ -185,11 +185,6 @@ public:
     unsigned char* block() override { return nullptr; }  // what it keeps is in two places
     bool is_sound() override { return inner_.is_sound(); }
 
-    // It does not own what it turns rows for, so no model state can hold it.
-    std::unique_ptr<sf2el::AnyExpert> clone() const override { throw std::logic_error("This expert has no copy of its own."); }
-    unsigned char* block() override { throw std::logic_error("This expert has no block of its own."); }
-    bool is_sound() override { return inner_.is_sound(); }
-
     std::vector<float>& matrix() { return matrix_; }
 
 private:

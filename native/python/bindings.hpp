@@ -16,6 +16,7 @@
 
 #include "core/core.hpp"
 #include "core/dispatch.hpp"
+#include "stable_abi.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

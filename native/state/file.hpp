@@ -55,6 +55,7 @@ public:
     }
     std::size_t count(std::size_t n, std::size_t, std::size_t width = 4) {
         const std::uint64_t value = n;
+        if (width < 8 && value >> (8 * width)) throw std::invalid_argument("a state has more of something than its file can count");
         raw(&value, width);
         return n;
     }
@@ -72,6 +73,12 @@ public:
     void part(Part) {}
     template <class T>
     void number(T& value) { raw(&value, sizeof value); }
+    void number(bool& value) {
+        std::uint8_t byte = 0;
+        raw(&byte, 1);
+        require(byte <= 1, "what is yes or no is neither");
+        value = byte != 0;
+    }
     void raw(void* to, std::size_t count) {
         require(count <= left_, "it ends too early");
         if (count) std::memcpy(to, at_, count);
@@ -177,13 +184,7 @@ void check(A& a, ModelState& s) {
     if (!s.spaces.empty()) a.require(!s.spaces[s.current()].experts.empty(), "its current space has no experts");
     if (s.settings.paper) {
         a.require(s.outputs == 1 && finite(static_cast<double*>(s.hedge.at()), s.hedge.bytes() / 8), "its hedge holds no numbers");
-        if (!s.spaces.empty()) {
-            ModelState& again = s;
-            std::size_t playing = 0;
-            const std::size_t end = s.spaces.size() - (s.incoming && !s.dealt ? 1 : 0);
-            for (std::size_t i = 0; i < end; ++i) playing += again.plays(i) ? s.spaces[i].experts.size() : 0;
-            a.require(s.hedge.bytes() == 8 * Hedge::reals(playing), "its hedge is of other learners");
-        }
+        if (!s.spaces.empty()) a.require(s.hedge.bytes() == 8 * Hedge::reals(s.players()), "its hedge is of other learners");
     } else if (!s.standings.empty()) {
         a.require(std::fabs(total - 1.0) < 1e-6 && s.hedge.empty(), "its experts' weights are none");
     }
@@ -195,6 +196,33 @@ void check(A& a, ModelState& s) {
         a.require(row.weight > 0.0 && row.weight <= 1e100 && (row.y != row.y || std::fabs(row.y) <= 1e100), "a row that waits is none");
         a.require(row.y != row.y || label_fits(s.task(), s.outputs, row.y), "a row that waits has no label");
     }
+}
+
+template <class A>
+void learner(A& a, LearnerParams& p) {
+    a.number(p.kernel_terms);
+    for (KernelTerm& term : p.kernel) {
+        a.number(term.kind);
+        a.number(term.degree);
+        a.number(term.gamma);
+        a.number(term.offset);
+    }
+    a.number(p.graph_width);
+    a.number(p.ridge);
+    a.number(p.smoothness);
+    a.number(p.step);
+    a.number(p.label_rate);
+    a.number(p.radius);
+    a.number(p.jitter);
+    a.number(p.pursuit_steps);
+    a.number(p.loss);
+    a.number(p.equations);
+    a.number(p.projection);
+    a.number(p.keep_gram);
+    a.number(p.manifold);
+    a.number(p.cap);
+    a.number(p.project_on_skip);
+    a.number(p.stratified);
 }
 
 template <class A>
@@ -216,7 +244,7 @@ void settings(A& a, ModelSettings& s) {
     a.number(s.eta);
     a.number(s.map_ridge);
     a.number(s.map_intercept);
-    a.number(s.learner);
+    learner(a, s.learner);
     if constexpr (A::reading) {
         const LearnerParams& p = s.learner;
         bool sound = p.kernel_terms >= 1 && p.kernel_terms <= most_kernel_terms && std::uint8_t(p.loss) <= std::uint8_t(Loss::absolute) &&
@@ -345,7 +373,8 @@ void state(A& a, ModelState& s) {
     a.number(s.deaf_until);
     a.number(s.exact);
     if constexpr (A::reading) {
-        a.require(outputs >= 1 && outputs != 2 && outputs <= 1024, "it has no outputs");
+        const bool numbers = s.settings.task == Task::squared || s.settings.task == Task::absolute;
+        a.require(outputs >= 1 && outputs != 2 && outputs <= (numbers ? 1 : 1024), "it has no outputs");
         a.require(s.rows < never && s.began <= s.rows && s.refit_at > s.rows && s.review_at > s.rows, "its rows are not counted");
         a.require(s.forgotten_after >= 1 && s.pause >= 1, "it forgets at once");
     }

@@ -412,8 +412,9 @@ public:
     void settle_vanished() {
         const std::size_t older = current();
         if (spaces[older].map) solve_map(spaces[older], spaces[older + 1]);
+        dealt = true;  // the newest space plays from here
         if (settings.paper) {
-            begin_hedge(older + 2);
+            begin_hedge();
             if (settings.restart && spaces[older].map)
                 for (Expert& one : spaces[older].experts)
                     if (auto* learner = dynamic_cast<AnyLearner*>(one.core.get())) learner->restart();
@@ -424,7 +425,6 @@ public:
             for (std::size_t j = experts_before(older + 1); j < standings.size(); ++j) standings[j].prior /= incoming_prior;
             mixture.rounds = 0.0;
         }
-        dealt = true;
         began = rows;
         schedule();
     }
@@ -432,15 +432,14 @@ public:
     // The space that had vanished is back.
     void undeal() {
         dealt = false;
-        if (settings.paper) return begin_hedge(spaces.size() - 1);
+        if (settings.paper) return begin_hedge();
         for (std::size_t j = experts_before(spaces.size() - 1); j < standings.size(); ++j) standings[j].prior *= incoming_prior;
         schedule();
     }
 
-    // Paper: the hedge over the learners of these spaces, from the newest one back to the last recovered one.
-    void begin_hedge(std::size_t end) {
-        std::size_t playing = 0;
-        for (std::size_t s = 0; s < end; ++s) playing += plays(s) ? spaces[s].experts.size() : 0;
+    // Paper: the hedge over the learners that play.
+    void begin_hedge() {
+        const std::size_t playing = players();
         hedge = Block(8 * Hedge::reals(playing));
         Hedge(playing, playing > 1 ? settings.eta : 0.0, static_cast<double*>(hedge.at()));
         share_out_hedge();
@@ -488,6 +487,14 @@ public:
 
     const double* hedge_numbers() const { return static_cast<const double*>(hedge.at()); }
     std::size_t hedge_size() const { return hedge.bytes() / 8; }
+
+    std::size_t players() const {
+        std::size_t count = 0;
+        for (std::size_t s = 0; s < spaces.size(); ++s) count += plays(s) ? spaces[s].experts.size() : 0;
+        return count;
+    }
+
+    // The newest space unless it waits, the current one, and those that are recovered.
 
     bool plays(std::size_t s) const {
         if (s + 1 == spaces.size()) return !incoming || dealt;
@@ -615,6 +622,11 @@ private:
         else {
             seen.zero.clear();
             seen.flagged.clear();
+        }
+        if (seen.flagged.empty() && needs(space, View::flagged)) {
+            // Who sees flags sees them always: here none is raised.
+            seen.flagged.assign(2 * space.room, 0.0);
+            std::copy(seen.values.begin(), seen.values.end(), seen.flagged.begin());
         }
     }
 
@@ -767,23 +779,32 @@ private:
 
     void mix_hedge(Working& w, double* out) {
         double sum = 0.0, total = 0.0;
-        std::size_t count = 0, last = 0;
+        std::size_t count = 0;
         const bool even = vanishes(w);
+        double* scores = grown(w.both, standings.size());
         for (std::size_t j = 0; j < standings.size(); ++j) {
             if (!w.awake[j]) continue;
             const double weight = even ? 1.0 : standings[j].weight;
             sum += weight * w.scores[j];
             total += weight;
-            last = j;
-            ++count;
+            scores[count++] = w.scores[j];
         }
-        if (count == 1) out[0] = w.scores[last];
-        else if (!even && playing() == count) out[0] = Hedge(playing_count(), settings.eta, hedge_block(), Hedge::Adopt{}).combine(w.scores.data());
+        if (count == 1) out[0] = scores[0];
+        else if (!even && playing_are_awake(w)) out[0] = Hedge(count, settings.eta, hedge_block(), Hedge::Adopt{}).combine(scores);
         else out[0] = total > 0.0 ? sum / total : 0.0;
     }
 
     std::size_t playing() const { return hedge.bytes() >= 48 ? (hedge.bytes() / 8 - 4) / 2 : 0; }
-    std::size_t playing_count() const { return playing(); }
+
+    // Whether the learners of the hedge, and no others, are awake.
+    bool playing_are_awake(const Working& w) const {
+        std::size_t j = 0;
+        for (std::size_t s = 0; s < spaces.size(); ++s)
+            for (std::size_t i = 0; i < spaces[s].experts.size(); ++i, ++j)
+                if (bool(w.awake[j]) != plays(s)) return false;
+        return true;
+    }
+
     double* hedge_block() { return static_cast<double*>(hedge.at()); }
 
     void share_out_hedge() {
@@ -831,7 +852,7 @@ private:
         double* risks = w.losses.data();
         for (std::size_t j = 0; j < standings.size(); ++j)
             if (w.awake[j]) risks[count++] = w.risks[j];
-        if (count != playing() || count == 0) return;
+        if (count == 0 || !playing_are_awake(w)) return;
         Hedge(count, count > 1 ? settings.eta : 0.0, hedge_block(), Hedge::Adopt{}).update(risks);
         share_out_hedge();
         mixture.rounds += 1.0;

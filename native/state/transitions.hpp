@@ -33,7 +33,7 @@ public:
         state_.spaces.push_back(std::move(space));
         for (const std::uint32_t id : ids) adopt(id);
         if (!beside) {
-            if (state_.settings.paper) state_.begin_hedge(1);
+            if (state_.settings.paper) state_.begin_hedge();
             return;
         }
         state_.incoming = true;
@@ -65,7 +65,7 @@ public:
         drop_newest();
         state_.spaces.back().map.reset();
         state_.incoming = state_.dealt = false;
-        if (state_.settings.paper) state_.begin_hedge(state_.spaces.size());
+        if (state_.settings.paper) state_.begin_hedge();
         (void)dealt;
         normalise();
         state_.schedule();
@@ -78,7 +78,10 @@ public:
         const std::size_t older = state_.current();
         state_.incoming = state_.dealt = false;
         Space& old = state_.spaces[older];
-        if (!old.map || !old.map->solved()) old.map.reset();
+        if (!old.map || !old.map->solved()) {
+            old.map.reset();
+            if (state_.settings.paper) state_.begin_hedge();
+        }
         for (const std::uint32_t id : old.ids) leave(id);
         state_.silent = 0;
         state_.pause = 1;
@@ -100,7 +103,7 @@ public:
         state_.incoming = true;
         state_.dealt = false;
         if (mapped) begin_map(state_.spaces.size() - 2);
-        if (state_.settings.paper) state_.begin_hedge(state_.spaces.size() - 1);
+        if (state_.settings.paper) state_.begin_hedge();
         state_.schedule();
     }
 
@@ -113,7 +116,7 @@ public:
         for (const std::uint32_t id : state_.spaces[s].ids) release(id);
         if (s > 0) state_.spaces[s - 1].map.reset();
         state_.spaces.erase(state_.spaces.begin() + std::ptrdiff_t(s));
-        if (state_.settings.paper) state_.begin_hedge(state_.spaces.size() - (state_.incoming ? 1 : 0));
+        if (state_.settings.paper) state_.begin_hedge();
         normalise();
         state_.schedule();
     }
@@ -193,7 +196,7 @@ public:
         const double weight = state_.standings[first + i].weight;
         space.experts.erase(space.experts.begin() + std::ptrdiff_t(i));
         state_.standings.erase(state_.standings.begin() + std::ptrdiff_t(first + i));
-        if (state_.settings.paper) return state_.begin_hedge(state_.spaces.size() - (state_.incoming ? 1 : 0));
+        if (state_.settings.paper) return state_.begin_hedge();
         for (std::size_t k = 0; k < space.experts.size(); ++k)
             if (space.experts[k].code.kind == kind) {
                 state_.standings[first + k].weight += weight;
@@ -237,6 +240,7 @@ public:
 
     void drop_map(std::size_t s) {
         state_.spaces[s].map.reset();
+        if (state_.settings.paper) state_.begin_hedge();
         state_.schedule();
     }
 
@@ -381,7 +385,7 @@ private:
         Space& space = state_.spaces.back();
         state_.standings.resize(state_.standings.size() - space.experts.size());
         for (const std::uint32_t id : space.ids) {
-            --state_.features.at(id).living;
+            leave(id);
             release(id);
         }
         state_.spaces.pop_back();
@@ -395,10 +399,7 @@ private:
         fresh.weight = state_.standings.empty() ? 1.0 : weight;
         state_.standings.insert(state_.standings.begin() + std::ptrdiff_t(at), fresh);
         state_.spaces[s].experts.push_back(std::move(one));
-        if (state_.settings.paper) {
-            const bool waits = state_.incoming && !state_.dealt;
-            state_.begin_hedge(state_.spaces.size() - (waits ? 1 : 0));
-        }
+        if (state_.settings.paper) state_.begin_hedge();
     }
 
     static void check(const ExpertCode& code) {
@@ -449,6 +450,7 @@ private:
 
     static double rebuild(Expert& one, const ExpertShape& shape) {
         AnyExpert& before = *one.core;
+        if (shape.dim() < before.dim()) throw std::invalid_argument("an expert cannot see less than it has seen");
         std::unique_ptr<AnyExpert> after = shape.make(ModelState::variant());
         const bool flagged = one.code.view == View::flagged;
         double moved = 0.0;

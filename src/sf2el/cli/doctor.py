@@ -42,7 +42,7 @@ def examine() -> dict[str, Any]:
     problems = []
     try:
         in_use = backend().NAME
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         in_use = None
         problems.append(str(error))
     folder = os.environ.get("SF2EL_DATA")
@@ -78,7 +78,7 @@ def describe(found: dict[str, Any]) -> list[str]:
     lines.append(
         f"{'compiled core':<14}{core['variant']} variant"
         if core["built"]
-        else f"{'compiled core':<14}not built; install sf2el where a C++17 compiler is, and it will be faster"
+        else f"{'compiled core':<14}not installed"
     )
     for module, extra in found["extras"].items():
         state = extra["version"] or f"not installed ({extra['use']}): {extra['install']}"
