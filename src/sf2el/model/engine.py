@@ -290,6 +290,13 @@ class Engine:
 
     # -- looking inside
 
+    def rung(self) -> int | None:
+        """Return the place of the highest rung that the budget has room for; None without a ladder or a space."""
+        if self.budget is None or not self.state.spaces:
+            return None
+        room = newcomer_room(self.budget) + own_bytes(self.budget, self.targets.nbytes)
+        return self.strategy.rung(self.state, self.budget - room)
+
     def expert_names(self) -> list[tuple[int, str]]:
         """Return each expert's space and name, in the order of their standings."""
         from sf2el.experts.kinds import code_of

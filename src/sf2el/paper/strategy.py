@@ -164,6 +164,10 @@ class PaperStrategy:
             "bytes are needed beside what it knows of labels."
         )
 
+    def rung(self, state: State, available: int) -> int | None:
+        """Return None: there is no ladder."""
+        return None
+
     def full_grown(self, state: State) -> bool:
         """Return False: more rows always help."""
         return False
