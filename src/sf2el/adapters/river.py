@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sf2el.classifier import SF2EL
 from sf2el.inputs.labels import ClassWeight
 from sf2el.inputs.tables import labels_of
-from sf2el.model.streaming import StreamModel
+from sf2el.model.stream import StreamModel
 from sf2el.regressor import SF2ELRegressor as Regressor
 
 try:
@@ -66,8 +66,6 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     seed
         Seed of the reservoirs; one seed, same bits.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -97,16 +95,12 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
         class_weight: ClassWeight = None,
         forget: float = 0.0,
         seed: int = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.class_weight = class_weight
         self.forget = forget
         self.seed = seed
-        self.backend = backend
-        self.model: SF2EL = SF2EL(
-            budget=budget, class_weight=class_weight, forget=forget, seed=seed, backend=backend
-        )
+        self.model: SF2EL = SF2EL(budget=budget, class_weight=class_weight, forget=forget, seed=seed)
         # The model keeps True as 1; what comes out is what came in.
         self._given: dict[Any, Any] = {}
 
@@ -180,8 +174,6 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each target.
     seed
         Seed of the reservoirs; one seed, same bits.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -204,14 +196,12 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         loss: str = "squared",
         forget: float = 0.0,
         seed: int = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.loss = loss
         self.forget = forget
         self.seed = seed
-        self.backend = backend
-        self.model: Regressor = Regressor(budget=budget, loss=loss, forget=forget, seed=seed, backend=backend)
+        self.model: Regressor = Regressor(budget=budget, loss=loss, forget=forget, seed=seed)
 
     def learn_one(self, x: Row, y: float | None = None) -> None:
         """Learn a row; ``y`` None or NaN means that its target is not known."""

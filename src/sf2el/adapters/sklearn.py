@@ -56,8 +56,6 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     random_state
         Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -98,14 +96,12 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         class_weight: ClassWeight = None,
         forget: float = 0.0,
         random_state: Any = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.unlabelled = unlabelled
         self.class_weight = class_weight
         self.forget = forget
         self.random_state = random_state
-        self.backend = backend
 
     # -- learning
 
@@ -185,7 +181,6 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             classes=classes.tolist() if fixed else None,
             class_weight=self.class_weight,
             forget=self.forget,
-            backend=self.backend,
         )
         self.classes_ = classes
         self._fixed = fixed
@@ -247,8 +242,6 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each target.
     random_state
         Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -276,13 +269,11 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
         loss: str = "squared",
         forget: float = 0.0,
         random_state: Any = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.loss = loss
         self.forget = forget
         self.random_state = random_state
-        self.backend = backend
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn rows in turn, from the start; every row has a target."""
@@ -316,7 +307,6 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
                 loss=self.loss,
                 seed=self._seed(),
                 forget=self.forget,
-                backend=self.backend,
             )
         self._learn_rows(frame, targets.tolist())
         return self
