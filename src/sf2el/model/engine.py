@@ -60,6 +60,8 @@ class Engine:
         if budget is not None:
             strategy.check_least(budget, targets.nbytes)
         self.state: State = strategy.new_state()
+        if targets.outputs > 1:  # classes that are known beforehand
+            self.state.grow(targets.outputs)
         self.events = EventLog(events_kept(budget))
         self.peak = 0
         self._lock = Lock()
