@@ -34,8 +34,14 @@ def features_of(state: State, space: int) -> list[int]:
     return list(state.space(space)[0])
 
 
-def make(state: State, transitions: Iterable[Transition]) -> list[Happened]:
-    """Make transitions in turn; return what there is to tell."""
+def unsolved_bytes(state: State) -> int:
+    """Return the bytes that maps will take once they are solved."""
+    maps = [psi for psi in map(state.map, range(state.spaces)) if psi is not None and not psi[4]]
+    return sum(state.solution_bytes(new, old, wanted) for new, old, _, _, _, wanted, *_ in maps)
+
+
+def make(state: State, transitions: Iterable[Transition], present: int) -> list[Happened]:
+    """Make transitions in turn, for a row with so many features; return what there is to tell."""
     told: list[Happened] = []
     for one in transitions:
         told += _make(state, one)

@@ -18,7 +18,7 @@ from sf2el.features.policies import Swap
 from sf2el.inputs.tables import Table
 from sf2el.memory.budget import NoRoomError, events_kept, newcomer_room, own_bytes
 from sf2el.model import changes
-from sf2el.model.changes import current_space, features_of
+from sf2el.model.changes import current_space, features_of, unsolved_bytes
 from sf2el.model.protocols import Strategy, Targets
 
 if TYPE_CHECKING:
@@ -249,7 +249,8 @@ class Engine:
             raise ValueError(
                 "This machine does not have so much memory; give a smaller budget, or fewer features."
             ) from None
-        state.candidate_room = max(room, available - sum(state.bytes()) + state.waiting_bytes())
+        held = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() + unsolved_bytes(state)
+        state.candidate_room = max(room, available - held)
         state.shrink_waiting()
         return told
 
