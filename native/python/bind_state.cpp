@@ -404,6 +404,7 @@ public:
     void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(s, mapped); }
     void forget(std::size_t s) { Transitions(state_).forget(s); forget_released(); }
     void widen(std::size_t s, const std::vector<std::uint32_t>& ids, std::size_t room) { Transitions(state_).widen(s, ids, room); }
+    void begin_again(std::size_t s, std::size_t born) { Transitions(state_).begin_again(s, born); }
     void take_scaling(std::size_t to, std::size_t from) { Transitions(state_).take_scaling(to, from); }
     void begin_gaps() { Transitions(state_).begin_gaps(); }
     void begin_map(std::size_t s) { Transitions(state_).begin_map(s); }
@@ -610,6 +611,7 @@ void bind_state(nb::module_& m) {
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)
         .def("widen", &State::widen, "s"_a, "ids"_a, "room"_a)
+        .def("begin_again", &State::begin_again, "s"_a, "born"_a)
         .def("take_scaling", &State::take_scaling, "to"_a, "source"_a)
         .def("begin_gaps", &State::begin_gaps)
         .def("begin_map", &State::begin_map, "s"_a)

@@ -185,7 +185,7 @@ class Engine:
         told = [] if first else changes.note_gaps(twin, present)
         try:
             if transitions or told:
-                told += changes.make(twin, transitions)
+                told += changes.make(twin, transitions, len(present))
                 told += self._arranged(twin)
         except NoRoomError as refused:
             if first:
@@ -209,7 +209,7 @@ class Engine:
         own = features_of(twin, current_space(twin))
         transitions = self.strategy.policy.decide(Attendance(twin, present))
         if not twin.incoming and len(twin.gone(own)) == len(own):
-            told = changes.make(twin, [*transitions, Swap()])
+            told = changes.make(twin, [*transitions, Swap()], len(present))
             return twin, told + self._arranged(twin)
         new = set(present) - set(own)
         twin = self.state.copy()
