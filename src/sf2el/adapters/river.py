@@ -52,7 +52,8 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
     """Classifier for streams whose features come and go, whose labels are rare, whose memory is limited.
 
     :class:`sf2el.SF2EL` for river. Absent, None and NaN features are not observed, and a row whose label is
-    None is learned without one. A row with nothing observed is not learned; every label is then as likely.
+    None is learned without one. A row with nothing observed is not learned; for it a label is as likely as it
+    was often seen.
 
     Time O((b + d)^2) a labelled row and expert, O(b d) an unlabelled one; memory within ``budget``.
 
@@ -117,13 +118,13 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label; {} before any label was seen."""
         if not _anything(x):
-            return {label: 1.0 / len(self._given) for label in self._given.values()}
-        return {self._given[label]: p for label, p in self.model.predict_proba_one(x).items()}
+            return self._named(self.model._labels.probabilities(None))
+        return self._named(self.model.predict_proba_one(x))
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """Return the predicted label of a row; None before any label was seen."""
         if not _anything(x):
-            return next(iter(self._given.values()), None)
+            return self._given.get(self.model._labels.decide(None))
         return self._given.get(self.model.predict_one(x))
 
     def learn_many(self, X: pd.DataFrame, y: Any = None) -> None:
@@ -148,6 +149,9 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
 
         found = pd.Series([self.predict_one(row) for row in _rows(X)], index=X.index, dtype=object)
         return found.infer_objects()
+
+    def _named(self, probabilities: Mapping[Any, float]) -> dict[Any, float]:
+        return {self._given[label]: p for label, p in probabilities.items()}
 
     def _keep(self, labels: Iterable[Any]) -> None:
         for label in labels:

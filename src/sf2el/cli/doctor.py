@@ -37,6 +37,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
 def examine() -> dict[str, Any]:
     """Return the findings: versions, the compiled core, optional extras, the data folder, problems."""
+    import sf2el
     from sf2el.cli.compiled import variant_in_use
 
     problems = []
@@ -50,7 +51,7 @@ def examine() -> dict[str, Any]:
         problems.append(f"SF2EL_DATA names {folder}, which is not a folder.")
     return {
         "versions": {
-            "sf2el": _version("sf2el"),
+            "sf2el": sf2el.__version__,
             "python": platform.python_version(),
             "numpy": _version("numpy"),
         },

@@ -32,7 +32,7 @@ class Marks:
     def of(cls, summary: dict[str, Any]) -> Self:
         """Return the first changes of the features."""
         rows = sorted({event["row"] for event in summary["events"] if event["kind"] in CHANGES})
-        told = "new features appeared beside others, or features were swapped"
+        told = "features appeared beside others, or were swapped"
         if len(rows) > MOST_MARKS:
             told = f"the first {MOST_MARKS} rows at which {told}"
         elif summary["events_total"] > len(summary["events"]):
