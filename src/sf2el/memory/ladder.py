@@ -180,7 +180,7 @@ class _Ladder:
         if lone and best is not None and best.size >= FORESEEN:
             twin = self._with_a_twin()._highest(available, RUNGS[-1].end)
             if twin is not None and (twin.rung, twin.size) > (best.rung, best.size):
-                return self.at(twin.rung, twin.size)
+                return self._highest(available, twin.size)  # alone it may keep a second width that a twin would not
         return best
 
     def _with_a_twin(self) -> _Ladder:
