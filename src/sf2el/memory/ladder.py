@@ -253,6 +253,8 @@ class _Ladder:
             for view in (View.ZERO, View.FLAGGED):
                 heavy = linear and has(Part.VIEWS)
                 codes.append(Code(Kind.LINEAR, view, form=Form.HALF) if heavy else Code(Kind.LIGHT, view, form=Form.FULL))
+        if role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
+            codes.append(Code(Kind.LINEAR, View.MEAN, form=Form.HALF))
         if role == "current" and has(Part.RATE):
             codes += [Code(Kind.LINEAR, rate=rate, form=plain) for rate in range(1, len(RATES))]
         if role != "older" and not outdone:
