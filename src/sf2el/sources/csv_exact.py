@@ -70,7 +70,7 @@ def read_exactly(chunk: bytes, layout: Layout, line: int) -> Cells:
         try:
             cells = next(reader, None)
         except csv.Error as wrong:
-            error = DataError(f"{layout.name}, line {at}: {wrong}; mend the line.")
+            error = DataError(f"{layout.name}, line {at}: {wrong}; correct the line.")
             break
         if cells is None:
             break
