@@ -3,7 +3,7 @@
 
 namespace sf2el {
 
-const Variant base_variant{&make_boxed, &make_posterior, &make_logistic, &solve_map, &solve_factors,
+const Variant base_variant{&make_boxed, &make_posterior, &make_logistic, &fill_row, &solve_map, &solve_factors,
                            &solve_whitening};
 
 }  // namespace sf2el

@@ -4,7 +4,7 @@
 
 namespace sf2el {
 
-const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic, &solve_map, &solve_factors,
+const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic, &fill_row, &solve_map, &solve_factors,
                            &solve_whitening};
 
 }  // namespace sf2el

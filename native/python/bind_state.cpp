@@ -118,8 +118,9 @@ public:
         row_.clear();
         if (!known) return nb::none();
         if (out.size() == 1) return nb::float_(out[0]);
-        const std::size_t n = out.size();
-        return nb::cast(own(std::move(out), {n}));
+        nb::list list;
+        for (const double value : out) list.append(value);
+        return list;
     }
 
     // Scores, weights and who is awake; None where nothing of the row is known.

@@ -609,16 +609,14 @@ private:
         }
         seen.mean.clear();
         if (seen.gaps && seen.observed && needs(space, View::mean)) seen.mean = seen.values;
-        if (!space.moments.empty() && seen.observed && (seen.gaps || counts)) {
-            auto moments = space.all_moments();
-            if (!seen.gaps) {
-                moments.observe(seen.values.data(), grown(w.scratch, n));
-            } else {
-                double* scratch = grown(w.scratch, Moments<float>::fill_reals(n));
-                moments.fill(seen.raw.data(), seen.values.data(), scratch, counts);
-            }
+        // What a map will recover need not be guessed from the rest, unless the map is fitted on it.
+        const bool recovers = seen.gaps && next && next->known && space.map && space.map->solved();
+        const bool guessed = counts || !recovers || (keep && incoming && s == current());
+        if (!space.moments.empty() && seen.observed && (seen.gaps || counts) && guessed) {
+            double* scratch = grown(w.scratch, Moments<float>::fill_reals(n));
+            variant().fill(space.room, n, space.moments.at(), seen.raw.data(), seen.values.data(), scratch, counts);
         }
-        if (seen.gaps && next && next->known && space.map && space.map->solved()) {
+        if (recovers) {
             if (incoming && s == current()) seen.filled = seen.values;
             recover(space, seen, *next, s, w);
         }
