@@ -170,7 +170,7 @@ public:
     bool wakes(const Row& row, bool strangers) const {
         if (rows + 1 >= wake_at) return true;
         if (!gapped) {
-            const Space& own = spaces[current()];
+            const Space& own = spaces.back();  // features of a space that ends beside it are no gaps
             for (const std::uint32_t id : own.ids)
                 if (!row.has(id) && has_any(row, own)) return true;
         }
