@@ -15,7 +15,7 @@ from sf2el.experts.kinds import RADIAL, RATES, Form, View
 from sf2el.memory.ladder import (
     RUNGS,
     STANDING_BYTES,
-    WIDEST_RELATED,
+    WIDEST_LINEAR,
     Costs,
     Held,
     Part,
@@ -169,7 +169,7 @@ def test_the_full_model_has_every_kind_of_expert(situation):
     assert found.rung == len(RUNGS) - 1
     place = next(i for i, shape in enumerate(shapes.spaces) if shape.role == "current")
     current = by_who(found.spaces[place])
-    if shapes.spaces[place].room <= WIDEST_RELATED:
+    if shapes.spaces[place].room <= WIDEST_LINEAR:
         assert {who[2] for who in current} == set(range(len(RATES)))
     assert shapes.gapped == any(who[1] is not View.EXPECTED for who in current)
     assert None not in found.spaces
