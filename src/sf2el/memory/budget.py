@@ -89,7 +89,7 @@ def newcomer_room(budget: int) -> int:
     return max(budget // 32, min(budget // 32 + 64, 512))
 
 
-OWN_BYTES = 128
+OWN_BYTES = 64
 """Length, checksum, budget, seed and counts of a model, beside its state."""
 
 

@@ -6,10 +6,11 @@ the rungs below it hold, and starts no smaller than the one below ends, so no si
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from sf2el.experts.kinds import RADIAL, RATES, Code, Form, Kind, View
@@ -26,8 +27,8 @@ logistic ones were as good."""
 STANDING_BYTES = 48
 """What the mixture keeps of an expert, and its code."""
 
-FEW_MAPPED = 64
-"""Features of both spaces beyond which a map takes so many bytes that experts come first."""
+FEW_MAPPED, MANY_MAPPED = 28, 64
+"""Features of both spaces beyond which a map takes so many bytes that linear experts come first, and then all."""
 
 SINGLE, BRIEF, NO_MAP = 2, 1, 0
 """How a map is kept: in single precision, in bfloat16, not at all."""
@@ -50,7 +51,6 @@ class Part(StrEnum):
     VIEWS = "linear experts that read what is missing as zero, and with a flag a feature"
     RATE = "a linear expert that forgets"
     OLDER = "spaces that ended before"
-    INVERSE = "radial experts keep what follows from the rest: faster"
     SINGLE = "single precision"
 
 
@@ -67,19 +67,18 @@ class Rung(NamedTuple):
 RUNGS = (
     Rung(Part.LEAST, 0, 0, "the least model"),
     Rung(Part.LIGHT_VIEWS, 0, 0, "bags of words: chance without them"),
-    Rung(Part.LINEAR, 0, 0, "quicker with few labels than the logistic expert"),
     Rung(Part.MAP, 0, 0, "old experts go on after a change"),
+    Rung(Part.LINEAR, 0, 0, "quicker with few labels than the logistic expert"),
     Rung(Part.RELATIONS, 0, 0, "missing values are filled by what is observed"),
     Rung(Part.ENDED_LINEAR, 0, 0, "as LINEAR"),
     Rung(Part.WIDE, 4, 10, "svmguide3 .02"),
-    Rung(Part.STATISTICS, 10, 10, "credit-a .01 at 2 % labels"),
     Rung(Part.SECOND_WIDTH, 10, 18, "Swiss .26"),
+    Rung(Part.STATISTICS, 18, 18, "credit-a .01 at 2 % labels"),
     Rung(Part.COVARIANCES, 18, 18, ".003 to .007"),
     Rung(Part.FRESH_RADIAL, 18, 30, "new relations are learned sooner"),
     Rung(Part.VIEWS, 30, 30, "a sensor that fails in the state to be predicted: .18"),
     Rung(Part.RATE, 30, 36, "drift: .01 to .02"),
-    Rung(Part.OLDER, 36, 36, "spaces that return"),
-    Rung(Part.INVERSE, 36, 48, "time"),
+    Rung(Part.OLDER, 36, 48, "spaces that return"),
     Rung(Part.SINGLE, 48, 120, "time, and the last digits"),
 )
 PLACE = {rung.part: place for place, rung in enumerate(RUNGS)}
@@ -161,12 +160,14 @@ class Costs(NamedTuple):
     """Of a space of so many features that only remembers."""
 
 
+@lru_cache(maxsize=4096)
 def plan(
     shapes: Shapes, standing: tuple[Standing, ...], held: Held, available: int, costs: Costs
 ) -> Allocation | None:
     """Return the best use of so many bytes; None: not even the least model fits.
 
-    ``available`` are bytes for experts, maps and covariances; names, scaling and counters are paid already.
+    ``available`` are bytes for experts, maps and covariances; names, scaling and counters are paid already. Models
+    of a fleet are much alike, so answers are remembered.
     """
     return _Ladder(shapes, standing, held, costs).climb(available)
 
@@ -195,19 +196,18 @@ class _Ladder:
 
     def _highest(self, available: int, most: int) -> Allocation | None:
         """Return the highest rung that fits, with up to so many radial functions."""
-        for place in reversed(range(len(RUNGS))):
-            rung = RUNGS[place]
-            if rung.start > most or self.bytes(self.at(place, rung.start)) > available:
-                continue
-            low, high = rung.start, min(rung.end, most)
-            while low < high:
-                middle = (low + high + 1) // 2
-                if self.bytes(self.at(place, middle)) <= available:
-                    low = middle
-                else:
-                    high = middle - 1
-            return self.at(place, low)
-        return None
+
+        def fits(place: int, size: int) -> bool:
+            return self.bytes(self.at(place, size)) <= available
+
+        top = sum(rung.start <= most for rung in RUNGS)
+        # Bytes grow with the rung, and on a rung with the size: the first that does not fit follows the last that does.
+        place = bisect_left(range(top), True, key=lambda one: not fits(one, RUNGS[one].start)) - 1
+        if place < 0:
+            return None
+        start, end = RUNGS[place].start, min(RUNGS[place].end, most)
+        beyond = bisect_left(range(start + 1, end + 1), True, key=lambda one: not fits(place, one))
+        return self.at(place, start + beyond)
 
     def bytes(self, found: Allocation) -> int:
         """Return what an allocation costs."""
@@ -248,10 +248,9 @@ class _Ladder:
         old = role in ("older", "ended")
         if role == "ended" and not self._maps(i, place):
             return None
-        form = Form.FULL if has(Part.SINGLE) else Form.HALF if has(Part.INVERSE) else Form.LEAST
-        plain = Form.FULL if form is Form.FULL else Form.HALF
+        form = Form.FULL if has(Part.SINGLE) else Form.HALF
         linear = shape.room <= WIDEST_LINEAR and has(Part.LINEAR if role == "current" else Part.ENDED_LINEAR)
-        kind, kind_form = (Kind.LINEAR, plain) if linear else (Kind.LIGHT, Form.FULL)
+        kind, kind_form = (Kind.LINEAR, form) if linear else (Kind.LIGHT, Form.FULL)
         codes = [Code(kind, form=kind_form)]
         if role in ("current", "incoming") and self.shapes.gapped and has(Part.LIGHT_VIEWS):
             for view in (View.ZERO, View.FLAGGED):
@@ -260,7 +259,7 @@ class _Ladder:
         if linear and role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
             codes.append(Code(Kind.LINEAR, View.MEAN, form=Form.HALF))
         if linear and role == "current" and has(Part.RATE):
-            codes += [Code(Kind.LINEAR, rate=rate, form=plain) for rate in range(1, len(RATES))]
+            codes += [Code(Kind.LINEAR, rate=rate, form=form) for rate in range(1, len(RATES))]
         if role != "older" and not outdone:
             codes += self._radial(i, place, size, form)
         related = shape.room <= WIDEST_RELATED and (
@@ -277,7 +276,7 @@ class _Ladder:
         several = self._several
         if self._younger != i:
             other = RADIAL[1] if leading is RADIAL[0] else RADIAL[0]
-            second = place >= (PLACE[Part.INVERSE] if several else PLACE[Part.SECOND_WIDTH])
+            second = place >= (PLACE[Part.OLDER] if several else PLACE[Part.SECOND_WIDTH])
             widths = [leading, other] if second and not (several and decided) else [leading]
             return [Code(kind, form=form, size=size) for kind in widths]
         if place < PLACE[Part.FRESH_RADIAL]:
@@ -285,11 +284,11 @@ class _Ladder:
         theirs = size // 2 if size < RUNGS[-1].start else size - RUNGS[-1].start // 2
         return [Code(leading, form=form, size=theirs)]
 
-    @property
+    @cached_property
     def _several(self) -> bool:
         return self._younger is not None
 
-    @property
+    @cached_property
     def _younger(self) -> int | None:
         """The space whose experts have learned less than those of another that matters."""
         spaces = self.shapes.spaces
@@ -303,7 +302,8 @@ class _Ladder:
         if not self.shapes.mapped[i]:
             return place >= PLACE[Part.OLDER]
         both = self.shapes.spaces[i].features + self.shapes.spaces[i + 1].features
-        return place >= PLACE[Part.MAP if both <= FEW_MAPPED else Part.OLDER]
+        first = Part.MAP if both <= FEW_MAPPED else Part.ENDED_LINEAR if both <= MANY_MAPPED else Part.OLDER
+        return place >= PLACE[first]
 
     def _settled(self, i: int, place: int) -> bool:
         return i < len(self.held.statistics) and not self.held.statistics[i]
@@ -317,7 +317,7 @@ class _Ladder:
         fitted = self.shapes.spaces[i + 1].role == "incoming"
         goes_on = place >= PLACE[Part.STATISTICS] and shape.role == "ended" and not self._settled(i, place)
         goes_on = goes_on and not self.standing[i].outdone
-        form = SINGLE if place >= PLACE[Part.INVERSE] else BRIEF
+        form = SINGLE if place >= PLACE[Part.OLDER] else BRIEF
         return MapPlan(form, fitted or goes_on)
 
 

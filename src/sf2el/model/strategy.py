@@ -55,6 +55,7 @@ INCOMING_WEIGHT, INCOMING_PRIOR = 1e-3, 1e-2
 MAP_BYTES = 48
 """What describes a map, beside its numbers."""
 
+OWN_PACE = OwnPace()
 TASKS = ("classes", "regression_squared", "regression_absolute")
 
 
@@ -65,7 +66,7 @@ class BankStrategy:
     task: str = "classes"
     forget: float = 0.0
     seed: int = 0
-    policy: FeaturePolicy = field(default_factory=OwnPace)
+    policy: FeaturePolicy = field(default=OWN_PACE)
 
     def __post_init__(self) -> None:
         check_choice("task", self.task, TASKS)
@@ -105,7 +106,7 @@ class BankStrategy:
     def arrange(self, state: State, available: int | None, odds: Sequence[float]) -> list[Happened]:
         """Give every space what the bytes allow, in place; return what there is to tell."""
         assert available is not None
-        costs = _costs(self)
+        costs = _costs(self.task)
         shapes = _shapes(state, self.task)
         held = _held(state)
         variable = _bytes_of(state)
@@ -120,7 +121,7 @@ class BankStrategy:
         """Return the place of the highest rung that fits so many bytes; None where not even the least does."""
         fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() - _bytes_of(state)
         shapes = _shapes(state, self.task)
-        found = plan(shapes, _standing(state), _held(state), available - fixed, _costs(self))
+        found = plan(shapes, _standing(state), _held(state), available - fixed, _costs(self.task))
         return None if found is None else found.rung
 
     def full_grown(self, state: State) -> bool:
@@ -142,8 +143,8 @@ class BankStrategy:
 
 
 @cache
-def _costs(strategy: BankStrategy) -> Costs:
-    state = strategy.new_state()
+def _costs(task: str) -> Costs:
+    state = native().State(task)
     expert = cache(lambda code, room, born, outputs: state.expert_bytes(code, room, born, outputs))
     joint = cache(lambda new, old: state.joint_bytes(new, old) + MAP_BYTES)
     solution = cache(state.solution_bytes)
