@@ -2,8 +2,6 @@
 // no allocation. See examples/embedded.cpp.
 #pragma once
 
-#include "factors.hpp"
-#include "fixed_share.hpp"
 #include "gaussian_map.hpp"
 #include "halved.hpp"
 #include "hedge.hpp"
@@ -13,4 +11,3 @@
 #include "posterior.hpp"
 #include "recovery.hpp"
 #include "scaler.hpp"
-#include "whitening.hpp"

@@ -86,8 +86,6 @@ struct Variant {
     std::unique_ptr<AnyPosterior> (*posterior)(const PosteriorParams&, Precision);
     std::unique_ptr<AnyLogistic> (*logistic)(const LogisticParams&);
     double (*map)(const MapKnown&, double* matrix, double* center);
-    void (*factors)(const MapToFactor&, double* factors);
-    void (*whitening)(const double* covariance, std::size_t dim, double rows, double least_spread, double* out);
 };
 
 extern const Variant base_variant, wide_variant;

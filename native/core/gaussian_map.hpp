@@ -102,7 +102,7 @@ private:
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
     }
 
-    bool thinks() const { return known_.read_mean && known_.old_covariance && known_.whole; }
+    bool thinks() const { return known_.read_mean && known_.old_covariance; }
 
     // What is thought of W: from here on the old features are in coordinates in which all of it is alike. Returns
     // whether zero counts, which then is in zero_ and, of the new features, in both_aa_.
@@ -141,7 +141,7 @@ private:
         double total = 0.0;
         for (size_t i = 0; i < p_; ++i) total += xx_[i][i];
         for (size_t j = 0; j < q_; ++j) known_noise_[j] = 0.0;
-        if (!known_.whole || !(chance < 1.0) || !(total > 0.0)) return 0.0;
+        if (!(chance < 1.0) || !(total > 0.0)) return 0.0;
         copy(normal_, xx_);
         factor(normal_, [trial](size_t) { return trial; });
         invert_root();

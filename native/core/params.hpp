@@ -82,7 +82,6 @@ struct PosteriorParams {
     std::uint32_t most_ties = 500;  // then unlabelled rows have told what they can
     bool keep_inverse = true;       // whether Q is kept (a factor of it in a Halved), or computed when needed
     bool slopes = true;             // whether features have coefficients; radial functions can do with a constant
-    bool matched = false;           // whether a label's step matches moments, or is Laplace's
 
     std::size_t linear() const { return (slopes ? std::size_t(dim) : 0) + 1; }
 };
@@ -119,7 +118,6 @@ struct MapKnown {
     double rows = 0.0;             // of the overlap
     const double* mean = nullptr;
     const double* covariance = nullptr;
-    bool whole = true;  // whether that is the covariance, not a sketch that leaves directions out
     const double* old_covariance = nullptr;  // null: not known
     // What the new space has shown by itself, in `later` rows more; null: no more than the overlap.
     const double* new_mean = nullptr;
@@ -130,14 +128,6 @@ struct MapKnown {
     // Mean and deviation of the old features as they are read; null: not known.
     const double* read_mean = nullptr;
     const double* read_deviation = nullptr;
-};
-
-// A map that is to be kept as factors, and how the rows that it takes vary: full matrices by rows.
-struct MapToFactor {
-    std::size_t from = 1, to = 1, rank = 1;
-    const double* matrix = nullptr;       // to x from
-    const double* deviation = nullptr;    // of each new feature
-    const double* correlation = nullptr;  // of the new features
 };
 
 }  // namespace sf2el

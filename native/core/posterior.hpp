@@ -4,11 +4,10 @@
 //
 // psi without x where features have no slopes.
 //
-// A labelled row moves the mean a and the covariance by one step of Laplace's
-// approximation (exact for squared loss), or so that moments of f match. Kept are a, C = posterior minus prior
-// covariance, and, unless bytes are short, Q = inverse of the Gram matrix of the kept rows. A row that the
-// kept ones cannot express joins them; over budget, the one that matters least
-// is projected onto the others.
+// A labelled row moves the mean a and the covariance by one step of Laplace's approximation (exact for squared
+// loss). Kept are a, C = posterior minus prior covariance, and, unless bytes are short, Q = inverse of the Gram
+// matrix of the kept rows. A row that the kept ones cannot express joins them; over budget, the one that matters
+// least is projected onto the others.
 //
 // It allocates nothing: like a Learner it lives in a block the caller gives, and
 // works in a scratch that learners of one thread can share.
@@ -261,18 +260,15 @@ private:
     // Turns the means in m into the steps along the gain; returns D, which the covariance is divided by.
     static double steps(const PosteriorParams& p, PosteriorCounters& c, double* m, double y, double weight, double v) {
         if (is_classification(p.task)) {
-            // What a label says of f is taken as a number with noise: by the likelihood's curvature at the mean,
-            // or so that mean and variance become those that f has given the label.
-            const double by = p.matched ? softening(v) : 1.0;
+            // What a label says of f is taken as a number with noise, by the likelihood's curvature at the mean.
             double h = least_curvature;
             for (size_t k = 0; k < p.outputs; ++k) {
-                const double share = sigmoid(m[k] / by);
+                const double share = sigmoid(m[k]);
                 m[k] = target(p.task, k, y) - share;
                 if (share * (1.0 - share) > h) h = share * (1.0 - share);
             }
-            const double noise = p.matched ? by * by / h - v : 1.0 / h;
-            const double divisor = noise / weight + v;
-            for (size_t k = 0; k < p.outputs; ++k) m[k] *= by / (h * divisor);
+            const double divisor = 1.0 / h / weight + v;
+            for (size_t k = 0; k < p.outputs; ++k) m[k] *= 1.0 / (h * divisor);
             return divisor;
         }
         const double residual = y - m[0], size = std::fabs(residual);

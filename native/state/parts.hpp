@@ -128,9 +128,9 @@ struct Map {
 
     template <class F>
     void with_solution(double limit, F f) {
-        if (form == Form::brief) f(AffineMap<Brief>(from, to, 0, limit, solution.at(), AffineMap<Brief>::Adopt{}));
-        else if (form == Form::single) f(AffineMap<float>(from, to, 0, limit, solution.at(), AffineMap<float>::Adopt{}));
-        else if (form == Form::full) f(AffineMap<double>(from, to, 0, limit, solution.at(), AffineMap<double>::Adopt{}));
+        if (form == Form::brief) f(AffineMap<Brief>(from, to, limit, solution.at()));
+        else if (form == Form::single) f(AffineMap<float>(from, to, limit, solution.at()));
+        else if (form == Form::full) f(AffineMap<double>(from, to, limit, solution.at()));
     }
 
     std::size_t bytes() const { return joint.bytes() + solution.bytes(); }
