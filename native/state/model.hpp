@@ -42,6 +42,12 @@ struct Row {
         present.clear();
     }
 
+    void drop(std::uint32_t id) {
+        if (!has(id)) return;
+        x[id] = std::numeric_limits<double>::quiet_NaN();
+        present.erase(std::find(present.begin(), present.end(), id));
+    }
+
     bool has(std::uint32_t id) const { return id < x.size() && x[id] == x[id]; }
 };
 
@@ -469,9 +475,6 @@ public:
         }
     }
 
-    // Whether experts of ended spaces play.
-    bool recovers() const { return current() > 0 || dealt; }
-
     std::vector<double> average_risks() {
         std::vector<double> out(standings.size());
         const double by = mixture.rounds > 0.0 ? 1.0 / mixture.rounds : 0.0;
@@ -484,9 +487,6 @@ public:
             }
         return out;
     }
-
-    const double* hedge_numbers() const { return static_cast<const double*>(hedge.at()); }
-    std::size_t hedge_size() const { return hedge.bytes() / 8; }
 
     std::size_t players() const {
         std::size_t count = 0;

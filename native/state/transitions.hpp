@@ -107,9 +107,7 @@ public:
         state_.schedule();
     }
 
-    // The oldest space goes, with its experts and its map; their weight is shared by all.
-    void forget_oldest() { forget(0); }
-
+    // A space goes, with its experts and its map; their weight is shared by all.
     void forget(std::size_t s) {
         const std::size_t first = state_.experts_before(s), count = state_.spaces[s].experts.size();
         state_.standings.erase(state_.standings.begin() + std::ptrdiff_t(first), state_.standings.begin() + std::ptrdiff_t(first + count));
