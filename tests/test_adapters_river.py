@@ -132,7 +132,7 @@ def test_frames_without_labels():
     numbers.learn_many(X, pd.Series([1.0, np.nan, 3.0]))
     assert set(model.predict_proba_many(X).columns) == {"up", "down"}
     assert numbers.predict_many(X).shape == (3,)
-    assert model.model._rows_seen == numbers.model._rows_seen == 6
+    assert model.model.rows_seen == numbers.model.rows_seen == 6
 
 
 def test_gaps_of_the_kind_pandas_has():
@@ -191,7 +191,7 @@ def test_what_is_no_row_and_no_frame_is_a_sentence():
         ):
             with pytest.raises(ValueError, match=said):
                 model.learn_one(row, 1)
-        assert model.model._rows_seen == 0
+        assert model.model.rows_seen == 0
 
 
 def test_columns_of_one_name_are_refused():

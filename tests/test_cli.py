@@ -17,7 +17,7 @@ from rich.console import Console
 import sf2el
 from sf2el import cli
 from sf2el.cli.progress import progress
-from sf2el.core import native_available
+from sf2el.core import native
 
 
 @pytest.fixture
@@ -73,21 +73,23 @@ def test_help_imports_no_command_and_nothing_heavy():
 def test_module_is_the_command_line():
     result = in_new_python("-m", "sf2el", "--version")
     assert result.returncode == 0
-    assert result.stdout.startswith(f"sf2el {version('sf2el')} (")
+    assert result.stdout.startswith(f"sf2el {sf2el.__version__} (")
 
 
 def test_the_package_tells_its_version_and_looks_it_up_only_then():
     code = "import sys, sf2el; print('importlib.metadata' in sys.modules, sf2el.__version__)"
-    assert in_new_python("-c", code).stdout == f"False {version('sf2el')}\n"
+    assert in_new_python("-c", code).stdout == f"False {sf2el.__version__}\n"
     assert "__version__" in dir(sf2el)
 
 
-@pytest.mark.parametrize("name", ["native", "numpy"])
-def test_version_names_the_backend_in_use(name, monkeypatch):
-    if name == "native" and not native_available():
-        pytest.skip("the compiled core was not built")
-    monkeypatch.setenv("SF2EL_BACKEND", name)
-    assert invoke("--version").output == f"sf2el {version('sf2el')} ({name} backend)\n"
+@pytest.mark.parametrize("name", ["auto", "base", "wide"])
+def test_version_names_the_variant_in_use(name, monkeypatch):
+    usable = native().wide_usable()
+    if name == "wide" and not usable:
+        pytest.skip("this processor has no wide variant")
+    monkeypatch.setenv("SF2EL_VARIANT", name)
+    used = name if name != "auto" else "wide" if usable else "base"
+    assert invoke("--version").output == f"sf2el {sf2el.__version__} ({used} variant)\n"
 
 
 # ---- errors
@@ -138,11 +140,11 @@ def test_wrong_usage_leaves_with_2(failing, args):
     assert "Usage:" in result.stderr and "not reached" not in result.stderr
 
 
-def test_version_of_a_wrong_backend_is_a_sentence(monkeypatch):
-    monkeypatch.setenv("SF2EL_BACKEND", "abacus")
+def test_version_of_a_wrong_variant_is_a_sentence(monkeypatch):
+    monkeypatch.setenv("SF2EL_VARIANT", "abacus")
     result = invoke("--version")
     assert result.exit_code == 1
-    assert result.stderr == "Error: backend must be 'native' or 'numpy', not 'abacus'.\n"
+    assert result.stderr == "Error: SF2EL_VARIANT must be auto, base or wide, not 'abacus'.\n"
 
 
 # ---- progress
@@ -198,11 +200,10 @@ def test_doctor_tells_versions_core_and_how_to_install_extras(monkeypatch):
     monkeypatch.setattr("sf2el.cli.doctor.find_spec", lambda name: name != "matplotlib" and present(name))
     result = invoke("doctor")
     assert result.exit_code == 0
-    assert f"sf2el         {version('sf2el')}\n" in result.output
+    assert f"sf2el         {sf2el.__version__}\n" in result.output
     assert 'matplotlib    not installed (figures and HTML pages): pip install "sf2el[plot]"' in result.output
     assert f"numpy         {version('numpy')}\n" in result.output
-    if native_available():
-        assert "compiled core wide variant" in result.output or "compiled core base variant" in result.output
+    assert "compiled core wide variant" in result.output or "compiled core base variant" in result.output
 
 
 def test_doctor_json_holds_every_extra(monkeypatch, tmp_path):
@@ -210,14 +211,15 @@ def test_doctor_json_holds_every_extra(monkeypatch, tmp_path):
     found = json.loads(invoke("doctor", "--json").output)
     assert set(found["extras"]) == {"matplotlib", "polars", "river", "sklearn"}
     assert found["extras"]["matplotlib"]["install"] == 'pip install "sf2el[plot]"'
-    assert found["compiled_core"]["built"] is native_available()
+    assert found["compiled_core"]["built"] is True
+    assert found["compiled_core"]["variant"] in ("base", "wide")
     assert (found["data_folder"], found["problems"]) == (str(tmp_path), [])
 
 
 def test_doctor_reports_problems_and_leaves_with_1(monkeypatch, tmp_path):
-    monkeypatch.setenv("SF2EL_BACKEND", "abacus")
+    monkeypatch.setenv("SF2EL_VARIANT", "abacus")
     monkeypatch.setenv("SF2EL_DATA", str(tmp_path / "gone"))
     result = invoke("doctor")
     assert result.exit_code == 1
-    assert "backend       none" in result.output
+    assert "compiled core cannot be used" in result.output
     assert result.output.count("Problem: ") == 2

@@ -549,7 +549,7 @@ def test_without_the_optional_packages_their_rows_are_left_out(swiss, tmp_path, 
     assert content["few_labels"] == {"problems": [], "mean": None}
     assert BLOCKS["few-labels"](content) == NOT_RUN
     assert "logistic" not in BLOCKS["verdict"](content)
-    page = default_page(content, drawings(content), version="0", backend="numpy", seconds=0.0)
+    page = default_page(content, drawings(content), version="0", variant="wide", seconds=0.0)
     assert NOT_RUN in page.write(tmp_path / "index.html").read_text()
 
 
@@ -625,7 +625,7 @@ def test_a_single_run_has_neither_deviation_nor_error(tmp_path):
     assert {cell["accuracy"]["std"] for cell in content["cells"]} == {None}
     assert {row["standard_error"] for row in content["targets"]} == {None}
     write_study(tmp_path, content)
-    page = default_page(content, drawings(content), version="0", backend="numpy", seconds=0.0)
+    page = default_page(content, drawings(content), version="0", variant="wide", seconds=0.0)
     text = page.write(tmp_path / "index.html").read_text()
     assert "None" not in text + (tmp_path / "default.md").read_text() + (tmp_path / "default.csv").read_text()
 

@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -98,13 +98,13 @@ def test_other_hyperparameters_are_other_results(swiss, tmp_path):
         "reproduce/protocol.py",
         "streams/cut.py",
         "paper/learner.py",
-        "model/bank.py",
-        "core/backend/learner.py",
+        "model/strategy.py",
+        "core/learner.py",
     ],
 )
 def test_results_of_other_code_are_not_used(changed, swiss, tmp_path, monkeypatch):
     files = ["reproduce/readings.py", "reproduce/protocol.py", "streams/cut.py", "paper/learner.py"]
-    for name in [*files, "model/bank.py", "core/backend/learner.py"]:
+    for name in [*files, "model/strategy.py", "core/learner.py"]:
         (tmp_path / "sf2el" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sf2el" / name).write_text("old")
     monkeypatch.setattr(code.sf2el, "__file__", str(tmp_path / "sf2el" / "__init__.py"))
@@ -116,6 +116,11 @@ def test_results_of_other_code_are_not_used(changed, swiss, tmp_path, monkeypatc
     code._content.cache_clear()
     assert store.get(unit) is None
     code._content.cache_clear()
+
+
+def test_the_folders_of_a_models_code_are_there():
+    package = Path(code.sf2el.__file__).parent
+    assert [folder for folder in code.MODEL if not list((package / folder).rglob("*.py"))] == []
 
 
 def test_other_published_orders_are_other_results(swiss, tmp_path):
@@ -332,7 +337,7 @@ def test_a_single_run_has_no_deviation(swiss, tmp_path):
     with (tmp_path / "figures" / "risk.csv").open() as lines:
         assert {row["std"] for row in csv.DictReader(lines)} == {""}
     assert "None" not in (tmp_path / "table1.md").read_text() + (tmp_path / "table1.csv").read_text()
-    page = reproduction_page(result, drawings(result), version="0", backend="numpy", seconds=0.0)
+    page = reproduction_page(result, drawings(result), version="0", variant="wide", seconds=0.0)
     assert "None" not in page.write(tmp_path / "index.html").read_text()
 
 
@@ -359,7 +364,7 @@ def test_simulated_data_have_no_difference_to_the_paper():
 
 def test_no_difference_is_a_negative_zero(swiss, tmp_path):
     result = steps.reproduce(small(), swiss, reading("best"), seeds=range(2))
-    page = reproduction_page(result, {}, version="0", backend="numpy", seconds=0.0)
+    page = reproduction_page(result, {}, version="0", variant="wide", seconds=0.0)
     text = page.write(tmp_path / "index.html").read_text()
     assert not re.search(r"[-+]0\.0+\b(?![1-9])", text)
     assert re.search(r"[-+]0\.\d{4} ± 0\.\d{4}", text)
@@ -448,5 +453,7 @@ def test_dropped_coefficients_diverge_where_the_method_s_page_says():
 
 
 def test_the_citation_names_this_version():
-    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text()
-    assert f"\nversion: {version('sf2el')}\n" in citation
+    root = Path(__file__).parents[1]
+    citation = (root / "CITATION.cff").read_text()
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert f"\nversion: {project['version']}\n" in citation

@@ -95,4 +95,4 @@ def test_other_models_get_through_everything(kind):
         assert model.predict_one(x) in (None, "up", "down")
         model.learn_one(x, label)
         if kind != "paper":
-            assert model.memory_usage() <= model._budget
+            assert model.memory_usage() <= model.budget

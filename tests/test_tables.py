@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sf2el import SF2EL, SF2ELRegressor
-from sf2el.inputs.tables import labels_of, tables_of
+from sf2el.inputs.tables import labels_of, table_of
 
 
 def rows_of(X, **options):
-    tables = tables_of(X, options.get("features"), None)
-    return [table.row(i) for table in tables for i in range(len(table.rows))]
+    table = table_of(X, options.get("features"), None)
+    return [table.row(i) for i in range(len(table.rows))]
 
 
 # ---- labels
@@ -41,7 +41,7 @@ def test_a_wider_frame_of_labels_is_refused(which, kind):
     with pytest.raises(ValueError, match="one label for each row, not 3 dimensions"):
         model.learn_many(X, np.ones((2, 1, 1)))
     model.learn_many(X, frame({"a": [1, 0]}))
-    assert model._rows_seen == 2
+    assert model.rows_seen == 2
 
 
 @pytest.mark.parametrize("y", [np.array(1), np.array("ab"), 1, "ab", b"ab", {1, 0}, {1: 1, 0: 0}])

@@ -439,6 +439,7 @@ public:
         check_features(ids, &space, room > space.room ? room : space.room);
         Transitions(state_).widen(s, ids, room);
     }
+    void begin_again(std::size_t s, std::size_t born) { Transitions(state_).begin_again(at(s), born); }
     void take_scaling(std::size_t to, std::size_t from) { Transitions(state_).take_scaling(to, from); }
     void begin_gaps() { Transitions(state_).begin_gaps(); }
     void begin_map(std::size_t s) { Transitions(state_).begin_map(older(s)); }
@@ -742,6 +743,7 @@ void bind_state(nb::module_& m) {
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)
         .def("widen", &State::widen, "s"_a, "ids"_a, "room"_a)
+        .def("begin_again", &State::begin_again, "s"_a, "born"_a)
         .def("take_scaling", &State::take_scaling, "to"_a, "source"_a)
         .def("begin_gaps", &State::begin_gaps)
         .def("begin_map", &State::begin_map, "s"_a)

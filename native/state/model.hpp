@@ -446,6 +446,7 @@ public:
     // Paper: the hedge over the learners that play.
     void begin_hedge() {
         const std::size_t playing = players();
+        mixture.rounds = 0.0;
         hedge = Block(8 * Hedge::reals(playing));
         Hedge(playing, playing > 1 ? settings.eta : 0.0, static_cast<double*>(hedge.at()));
         share_out_hedge();
@@ -789,7 +790,9 @@ private:
             total += weight;
             scores[count++] = w.scores[j];
         }
-        if (count == 1) out[0] = scores[0];
+        // A space that goes on from here without a learner is about to have one, which knows nothing yet.
+        if (even && spaces.back().experts.empty()) out[0] = sum / (total + 1.0);
+        else if (count == 1) out[0] = scores[0];
         else if (!even && playing_are_awake(w)) out[0] = Hedge(count, settings.eta, hedge_block(), Hedge::Adopt{}).combine(scores);
         else out[0] = total > 0.0 ? sum / total : 0.0;
     }

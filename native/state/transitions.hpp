@@ -150,6 +150,22 @@ public:
         if (space.map && space.map->to != space.dim()) space.map.reset();
     }
 
+    // A space that has hardly begun takes so many features for those that it began with: distances are measured in
+    // them. Its experts begin again.
+    void begin_again(std::size_t s, std::size_t born) {
+        Space& space = state_.spaces.at(s);
+        const double before = double(space.born);
+        if (born <= space.born || born > space.dim()) return;
+        space.born = static_cast<std::uint32_t>(born);
+        if (!space.moments.empty()) {
+            auto moments = space.all_moments();
+            const double by = before / double(space.born);
+            for (std::size_t j = 0; j < space.dim(); ++j) moments.mean()[j] *= std::sqrt(by);
+            for (std::size_t i = 0; i < packed_size(space.dim()); ++i) moments.sums()[i] = static_cast<float>(double(moments.sums()[i]) * by);
+        }
+        for (Expert& one : space.experts) one.core = shape_in(space, one.code).make(ModelState::variant());
+    }
+
     // Widened features that a space shows for the first time have no statistics: what another space knows of them.
     void take_scaling(std::size_t to, std::size_t from) {
         if (to >= state_.spaces.size() || from >= state_.spaces.size()) return;

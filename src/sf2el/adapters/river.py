@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sf2el.classifier import SF2EL
 from sf2el.inputs.labels import ClassWeight
 from sf2el.inputs.tables import labels_of
-from sf2el.model.streaming import StreamModel
+from sf2el.model.stream import StreamModel
 from sf2el.regressor import SF2ELRegressor as Regressor
 
 try:
@@ -52,7 +52,8 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
     """Classifier for streams whose features come and go, whose labels are rare, whose memory is limited.
 
     :class:`sf2el.SF2EL` for river. Absent, None and NaN features are not observed, and a row whose label is
-    None is learned without one. A row with nothing observed is not learned; every label is then as likely.
+    None is learned without one. A row with nothing observed is not learned; for it a label is as likely as it
+    was often seen.
 
     Time O((b + d)^2) a labelled row and expert, O(b d) an unlabelled one; memory within ``budget``.
 
@@ -66,8 +67,6 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     seed
         Seed of the reservoirs; one seed, same bits.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -97,16 +96,12 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
         class_weight: ClassWeight = None,
         forget: float = 0.0,
         seed: int = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.class_weight = class_weight
         self.forget = forget
         self.seed = seed
-        self.backend = backend
-        self.model: SF2EL = SF2EL(
-            budget=budget, class_weight=class_weight, forget=forget, seed=seed, backend=backend
-        )
+        self.model: SF2EL = SF2EL(budget=budget, class_weight=class_weight, forget=forget, seed=seed)
         # The model keeps True as 1; what comes out is what came in.
         self._given: dict[Any, Any] = {}
 
@@ -123,13 +118,13 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Return the probability of each label; {} before any label was seen."""
         if not _anything(x):
-            return {label: 1.0 / len(self._given) for label in self._given.values()}
-        return {self._given[label]: p for label, p in self.model.predict_proba_one(x).items()}
+            return self._named(self.model._labels.probabilities(None))
+        return self._named(self.model.predict_proba_one(x))
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """Return the predicted label of a row; None before any label was seen."""
         if not _anything(x):
-            return next(iter(self._given.values()), None)
+            return self._given.get(self.model._labels.decide(None))
         return self._given.get(self.model.predict_one(x))
 
     def learn_many(self, X: pd.DataFrame, y: Any = None) -> None:
@@ -154,6 +149,9 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
 
         found = pd.Series([self.predict_one(row) for row in _rows(X)], index=X.index, dtype=object)
         return found.infer_objects()
+
+    def _named(self, probabilities: Mapping[Any, float]) -> dict[Any, float]:
+        return {self._given[label]: p for label, p in probabilities.items()}
 
     def _keep(self, labels: Iterable[Any]) -> None:
         for label in labels:
@@ -180,8 +178,6 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each target.
     seed
         Seed of the reservoirs; one seed, same bits.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -204,14 +200,12 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
         loss: str = "squared",
         forget: float = 0.0,
         seed: int = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.loss = loss
         self.forget = forget
         self.seed = seed
-        self.backend = backend
-        self.model: Regressor = Regressor(budget=budget, loss=loss, forget=forget, seed=seed, backend=backend)
+        self.model: Regressor = Regressor(budget=budget, loss=loss, forget=forget, seed=seed)
 
     def learn_one(self, x: Row, y: float | None = None) -> None:
         """Learn a row; ``y`` None or NaN means that its target is not known."""

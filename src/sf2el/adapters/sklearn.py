@@ -5,6 +5,7 @@ Needs scikit-learn: ``pip install 'sf2el[sklearn]'``.
 
 from __future__ import annotations
 
+from math import log
 from typing import Any, Self
 
 import numpy as np
@@ -34,9 +35,10 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     """Classifier for streams whose features come and go, whose labels are rare, whose memory is limited.
 
     :class:`sf2el.SF2EL` for scikit-learn. Rows are learned in their order, once. NaN means not observed; a
-    row with nothing observed is not learned, and every label is as likely for it. Arrays have the same
-    columns in every call. Frames (pandas, polars) may have others in each ``partial_fit`` and ``predict``:
-    features are known by their names, and ``feature_names_in_`` are those of the last frame learned.
+    row with nothing observed is not learned; for it a label is as likely as it was often seen. Arrays have
+    the same columns in every call. Frames (pandas, polars) may have others in each ``partial_fit`` and
+    ``predict``: features are known by their names, and ``feature_names_in_`` are those of the last frame
+    learned.
 
     Time O((b + d)^2) a labelled row and expert, O(b d) an unlabelled one; memory within ``budget``.
 
@@ -56,8 +58,6 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     random_state
         Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -98,14 +98,12 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         class_weight: ClassWeight = None,
         forget: float = 0.0,
         random_state: Any = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.unlabelled = unlabelled
         self.class_weight = class_weight
         self.forget = forget
         self.random_state = random_state
-        self.backend = backend
 
     # -- learning
 
@@ -185,7 +183,6 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             classes=classes.tolist() if fixed else None,
             class_weight=self.class_weight,
             forget=self.forget,
-            backend=self.backend,
         )
         self.classes_ = classes
         self._fixed = fixed
@@ -219,7 +216,9 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             tiny: float = np.finfo(np.float64).tiny
             return np.asarray(np.log(np.maximum(self.predict_proba(X), tiny)))
         sign = 1.0 if labels.seen[0] == order[1] else -1.0
-        return np.array([0.0 if output is None else sign * float(output) for output in self._outputs(X)])
+        unknown = labels.probabilities(None)
+        odds = log(unknown[order[1]] / unknown[order[0]])
+        return np.array([odds if output is None else sign * float(output) for output in self._outputs(X)])
 
     def _known(self) -> Any:
         check_is_fitted(self, "model_")
@@ -247,8 +246,6 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
         Share by which what was learned becomes uncertain again with each target.
     random_state
         Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Attributes
     ----------
@@ -276,13 +273,11 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
         loss: str = "squared",
         forget: float = 0.0,
         random_state: Any = 0,
-        backend: str | None = None,
     ) -> None:
         self.budget = budget
         self.loss = loss
         self.forget = forget
         self.random_state = random_state
-        self.backend = backend
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn rows in turn, from the start; every row has a target."""
@@ -316,7 +311,6 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
                 loss=self.loss,
                 seed=self._seed(),
                 forget=self.forget,
-                backend=self.backend,
             )
         self._learn_rows(frame, targets.tolist())
         return self

@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sf2el.classifier import SF2EL
+from sf2el.inputs.tables import table_of
 from sf2el.regressor import SF2ELRegressor
 
 Floats = npt.NDArray[np.float64]
@@ -33,11 +34,6 @@ class Frame:
     def observed(self) -> npt.NDArray[np.bool_]:
         """Return which rows have an observed feature."""
         return np.asarray(~np.isnan(self.rows).all(axis=1))
-
-    def dicts(self) -> Iterator[dict[Hashable, float] | None]:
-        """Return each row as a dict, None for one with nothing observed."""
-        for row, some in zip(self.rows.tolist(), self.observed(), strict=True):
-            yield dict(zip(self.columns, row, strict=True)) if some else None
 
 
 class TableEstimator(BaseEstimator):  # type: ignore[misc]
@@ -83,10 +79,24 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = len(frame.columns)
 
     def _outputs(self, X: Any) -> list[Any]:
-        """Return what the experts together give for each row; None where nothing was observed."""
+        """Return what the experts together give for each row; None where nothing of it is known."""
         check_is_fitted(self, "model_")
-        rows = self._frame(X).dicts()
-        return [None if row is None else self.model_._output_one(row) for row in rows]
+        frame = self._frame(X)
+        found: list[Any] = [None] * len(frame.rows)
+        some = np.flatnonzero(frame.observed()).tolist()
+        if some:
+            outputs = _outputs_of(self.model_, Frame(frame.columns, frame.rows[some]))
+            for i, output in zip(some, outputs, strict=True):
+                if not np.isnan(output[0]):
+                    found[i] = output if len(output) > 1 else float(output[0])
+        return found
+
+
+def _outputs_of(model: SF2EL | SF2ELRegressor, frame: Frame) -> Floats:
+    """Return what a model's experts together give for each row, NaN where nothing of it is known."""
+    engine = model._engine
+    with engine.used():
+        return engine.predict_many(table_of(frame, None, None))
 
 
 def _named(X: Any) -> bool:

@@ -91,9 +91,9 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         return
     with errors_in_one_sentence(debug=ctx.params.get("debug", False)):
         from sf2el import __version__
-        from sf2el.core import backend
+        from sf2el.cli.compiled import variant_in_use
 
-        click.echo(f"sf2el {__version__} ({backend().NAME} backend)")
+        click.echo(f"sf2el {__version__} ({variant_in_use()} variant)")
     ctx.exit()
 
 
@@ -104,7 +104,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version and the backend in use, and exit.",
+    help="Show the version and the variant of the compiled core, and exit.",
 )
 @click.option("--debug", is_flag=True, is_eager=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:

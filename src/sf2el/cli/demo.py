@@ -52,7 +52,7 @@ def demo(out: Path, runs: int, as_json: bool) -> None:
 def write_page(results: Demo, out: Path) -> Path:
     """Write the figures and the page; return the page's path."""
     from sf2el import __version__
-    from sf2el.core import backend
+    from sf2el.cli.compiled import variant_in_use
     from sf2el.report.demo_figures import drawings
     from sf2el.report.demo_page import demo_page
     from sf2el.reproduce import figures
@@ -61,7 +61,7 @@ def write_page(results: Demo, out: Path) -> Path:
     (out / "figures").mkdir(parents=True, exist_ok=True)
     for name, figure in drawn.items():
         figures.write(figure, out / "figures" / name)
-    return demo_page(results, drawn, version=__version__, backend=backend().NAME).write(out / "index.html")
+    return demo_page(results, drawn, version=__version__, variant=variant_in_use()).write(out / "index.html")
 
 
 def methods_table(results: Demo) -> Table:

@@ -37,25 +37,25 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
 def examine() -> dict[str, Any]:
     """Return the findings: versions, the compiled core, optional extras, the data folder, problems."""
-    from sf2el.core import backend, native_available
+    import sf2el
+    from sf2el.cli.compiled import variant_in_use
 
     problems = []
     try:
-        in_use = backend().NAME
+        variant = variant_in_use()
     except (ValueError, ImportError) as error:
-        in_use = None
+        variant = None
         problems.append(str(error))
     folder = os.environ.get("SF2EL_DATA")
     if folder and not Path(folder).is_dir():
         problems.append(f"SF2EL_DATA names {folder}, which is not a folder.")
     return {
         "versions": {
-            "sf2el": _version("sf2el"),
+            "sf2el": sf2el.__version__,
             "python": platform.python_version(),
             "numpy": _version("numpy"),
         },
-        "backend": in_use,
-        "compiled_core": {"built": native_available(), "variant": _variant() if native_available() else None},
+        "compiled_core": {"built": _built(), "variant": variant},
         "extras": {
             module: {
                 "extra": extra,
@@ -74,12 +74,8 @@ def describe(found: dict[str, Any]) -> list[str]:
     """Return the findings as lines to read."""
     core = found["compiled_core"]
     lines = [f"{name:<14}{number}" for name, number in found["versions"].items()]
-    lines.append(f"{'backend':<14}{found['backend'] or 'none'}")
-    lines.append(
-        f"{'compiled core':<14}{core['variant']} variant"
-        if core["built"]
-        else f"{'compiled core':<14}not installed"
-    )
+    state = f"{core['variant']} variant" if core["variant"] else "cannot be used"
+    lines.append(f"{'compiled core':<14}{state if core['built'] else 'not installed'}")
     for module, extra in found["extras"].items():
         state = extra["version"] or f"not installed ({extra['use']}): {extra['install']}"
         lines.append(f"{module:<14}{state}")
@@ -87,13 +83,8 @@ def describe(found: dict[str, Any]) -> list[str]:
     return lines + [f"Problem: {problem}" for problem in found["problems"]]
 
 
-def _variant() -> str:
-    from sf2el.core import _native
-
-    chosen = os.environ.get("SF2EL_VARIANT", "auto")
-    if chosen != "auto":
-        return chosen
-    return "wide" if _native.wide_usable() else "base"
+def _built() -> bool:
+    return find_spec("sf2el.core._native") is not None
 
 
 def _version(distribution: str) -> str | None:

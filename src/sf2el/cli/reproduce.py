@@ -139,14 +139,14 @@ class Output:
     ) -> None:
         """Write the figures and their page; then print the content as JSON, or show it, and name the page."""
         from sf2el import __version__
-        from sf2el.core import backend
+        from sf2el.cli.compiled import variant_in_use
         from sf2el.reproduce import figures
 
         (self.folder / "figures").mkdir(parents=True, exist_ok=True)
         for name, figure in drawn.items():
             figures.write(figure, self.folder / "figures" / name)
         seconds = time.monotonic() - self.start
-        made = page(drawn, version=__version__, backend=backend().NAME, seconds=seconds)
+        made = page(drawn, version=__version__, variant=variant_in_use(), seconds=seconds)
         path = made.write(self.folder / "index.html")
         if self.as_json:
             click.echo(json.dumps({**content, "page": str(path)}, indent=1))

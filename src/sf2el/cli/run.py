@@ -227,7 +227,7 @@ def _model_path(path: Path) -> Path:
 def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) -> dict[str, Any]:
     """Write the last checkpoint, the model, the summary and the page."""
     from sf2el import __version__
-    from sf2el.core import backend
+    from sf2el.cli.compiled import variant_in_use
     from sf2el.report.run_page import run_page
     from sf2el.running.summary import summary_of
     from sf2el.storage.atomic import write_text
@@ -240,9 +240,9 @@ def _finish(work: Run, out: Path, path: Path | None, seconds: float, rows: int) 
     page = run_page(
         summary,
         work.tallies.history,
-        budget=work.model._budget,
+        budget=work.model.budget,
         version=__version__,
-        backend=backend().NAME,
+        variant=variant_in_use(),
         seconds=seconds,
     )
     page.write(out / "index.html")

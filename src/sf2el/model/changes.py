@@ -17,6 +17,9 @@ NEVER = 1 << 60
 FORGOTTEN_ROWS = 20
 """Rows without it after which a new feature is forgotten, in a space without longer pauses."""
 
+HARDLY_LEARNED = 10
+"""Labels up to which experts begin again when features join them."""
+
 WORTH_TELLING = 0.1
 """Share of the new features that the old ones do not explain from which an event says so."""
 
@@ -34,11 +37,17 @@ def features_of(state: State, space: int) -> list[int]:
     return list(state.space(space)[0])
 
 
-def make(state: State, transitions: Iterable[Transition]) -> list[Happened]:
-    """Make transitions in turn; return what there is to tell."""
+def unsolved_bytes(state: State) -> int:
+    """Return the bytes that maps will take once they are solved."""
+    maps = [psi for psi in map(state.map, range(state.spaces)) if psi is not None and not psi[4]]
+    return sum(state.solution_bytes(new, old, wanted) for new, old, _, _, _, wanted, *_ in maps)
+
+
+def make(state: State, transitions: Iterable[Transition], present: int) -> list[Happened]:
+    """Make transitions in turn, for a row with so many features; return what there is to tell."""
     told: list[Happened] = []
     for one in transitions:
-        told += _make(state, one)
+        told += _make(state, one, present)
     return told
 
 
@@ -58,7 +67,7 @@ def set_wake(state: State, policy: FeaturePolicy) -> None:
     state.wake_at = NEVER if at is None else at
 
 
-def _make(state: State, one: Transition) -> list[Happened]:
+def _make(state: State, one: Transition, present: int) -> list[Happened]:
     match one:
         case Open(ids):
             return _open(state, ids)
@@ -66,6 +75,8 @@ def _make(state: State, one: Transition) -> list[Happened]:
             space = state.spaces - 1 if incoming else current_space(state)
             before = len(features_of(state, space))
             _widen(state, space, ids)
+            if max((labels for _, _, labels, _ in state.experts(space)), default=0) <= HARDLY_LEARNED:
+                state.begin_again(space, min(before + len(ids), 2 * present))
             return [Happened(EventKind.JOINED, len(ids), before)]
         case Swap(shared, partly):
             return _swap(state, shared, partly)

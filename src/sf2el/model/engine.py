@@ -18,7 +18,7 @@ from sf2el.features.policies import Swap
 from sf2el.inputs.tables import Table
 from sf2el.memory.budget import NoRoomError, events_kept, newcomer_room, own_bytes
 from sf2el.model import changes
-from sf2el.model.changes import current_space, features_of
+from sf2el.model.changes import current_space, features_of, unsolved_bytes
 from sf2el.model.protocols import Strategy, Targets
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Engine:
         if budget is not None:
             strategy.check_least(budget, targets.nbytes)
         self.state: State = strategy.new_state()
+        if targets.outputs > 1:  # classes that are known beforehand
+            self.state.grow(targets.outputs)
         self.events = EventLog(events_kept(budget))
         self.peak = 0
         self._lock = Lock()
@@ -183,7 +185,7 @@ class Engine:
         told = [] if first else changes.note_gaps(twin, present)
         try:
             if transitions or told:
-                told += changes.make(twin, transitions)
+                told += changes.make(twin, transitions, len(present))
                 told += self._arranged(twin)
         except NoRoomError as refused:
             if first:
@@ -207,7 +209,7 @@ class Engine:
         own = features_of(twin, current_space(twin))
         transitions = self.strategy.policy.decide(Attendance(twin, present))
         if not twin.incoming and len(twin.gone(own)) == len(own):
-            told = changes.make(twin, [*transitions, Swap()])
+            told = changes.make(twin, [*transitions, Swap()], len(present))
             return twin, told + self._arranged(twin)
         new = set(present) - set(own)
         twin = self.state.copy()
@@ -247,7 +249,8 @@ class Engine:
             raise ValueError(
                 "This machine does not have so much memory; give a smaller budget, or fewer features."
             ) from None
-        state.candidate_room = max(room, available - sum(state.bytes()) + state.waiting_bytes())
+        held = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() + unsolved_bytes(state)
+        state.candidate_room = max(room, available - held)
         state.shrink_waiting()
         return told
 
@@ -289,6 +292,13 @@ class Engine:
         return parts | {"events": self.events.nbytes, "labels": self.targets.nbytes}
 
     # -- looking inside
+
+    def rung(self) -> int | None:
+        """Return the place of the highest rung that the budget has room for; None without a ladder or a space."""
+        if self.budget is None or not self.state.spaces:
+            return None
+        room = newcomer_room(self.budget) + own_bytes(self.budget, self.targets.nbytes)
+        return self.strategy.rung(self.state, self.budget - room)
 
     def expert_names(self) -> list[tuple[int, str]]:
         """Return each expert's space and name, in the order of their standings."""

@@ -56,6 +56,10 @@ class Strategy(Protocol):
         """
         ...
 
+    def rung(self, state: State, available: int) -> int | None:
+        """Return the place of the highest rung of the ladder that fits so many bytes; None where there is none."""
+        ...
+
     def full_grown(self, state: State) -> bool:
         """Whether the experts are as large as they ever get: more bytes would not be used."""
         ...

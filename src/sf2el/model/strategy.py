@@ -116,6 +116,13 @@ class BankStrategy:
         assert found is not None
         return _Arranging(state, shapes, odds).make(found)
 
+    def rung(self, state: State, available: int) -> int | None:
+        """Return the place of the highest rung that fits so many bytes; None where not even the least does."""
+        fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() - _bytes_of(state)
+        shapes = _shapes(state, self.task)
+        found = plan(shapes, _standing(state), _held(state), available - fixed, _costs(self))
+        return None if found is None else found.rung
+
     def full_grown(self, state: State) -> bool:
         """Whether every radial expert has as many functions as were measured to help."""
         codes = [code_of(code) for space in range(state.spaces) for code, *_ in state.experts(space)]

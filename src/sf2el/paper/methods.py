@@ -163,7 +163,6 @@ def run_methods(
     *,
     methods: str | Iterable[str] = tuple(METHODS),
     seed: int = 0,
-    backend: str | None = None,
 ) -> dict[str, MethodRun]:
     """Run methods on one stream; each expert that several of them need is trained once.
 
@@ -177,8 +176,6 @@ def run_methods(
         Names of ``METHODS``, or one name; by default all eight.
     seed
         Seed of the learners' reservoirs.
-    backend
-        ``"native"`` or ``"numpy"``; None takes the compiled one where it was built.
 
     Examples
     --------
@@ -205,9 +202,9 @@ def run_methods(
     for manifold in (False, True):
         group = [method for method in wanted if method.manifold == manifold]
         names = {expert for method in group for expert in method.experts}
-        experts = _run_experts(stream, setup, manifold, names, seed, backend)
+        experts = _run_experts(stream, setup, manifold, names, seed)
         for method in group:
-            runs[method.name] = _combine(method, experts, setup, len(stream.after_swap), backend)
+            runs[method.name] = _combine(method, experts, setup, len(stream.after_swap))
     return {method.name: runs[method.name] for method in wanted}
 
 
@@ -223,7 +220,6 @@ def _run_experts(
     manifold: bool,
     names: set[Expert],
     seed: int,
-    backend: str | None,
 ) -> dict[Expert, ExpertRun]:
     labels, t1 = stream.labels, stream.t1
     before, after = labels[:t1], labels[t1:]
@@ -236,7 +232,6 @@ def _run_experts(
             buffer_size=setup.buffer_size,
             seed=learner_seed(seed, space),
             precision=setup.precision,
-            backend=backend,
         )
 
     if names & {"updating", "fixed"}:
@@ -245,7 +240,6 @@ def _run_experts(
             stream.old.shape[1],
             ridge=setup.map_ridge,
             intercept=setup.map_intercept,
-            backend=backend,
         )
         psi.observe(stream.new[: stream.overlap], stream.old[t1 - stream.overlap :])
         psi.solve()
@@ -267,15 +261,13 @@ def _run_experts(
     return runs
 
 
-def _combine(
-    method: Method, experts: dict[Expert, ExpertRun], setup: Setup, rounds: int, backend: str | None
-) -> MethodRun:
+def _combine(method: Method, experts: dict[Expert, ExpertRun], setup: Setup, rounds: int) -> MethodRun:
     own = {name: experts[name] for name in method.experts}
     if len(own) == 1:
         (run,) = own.values()
         return MethodRun(run.scores, run.risks, own)
     eta = Hedge.rate_for(rounds) if setup.eta == "theory" else setup.eta
-    hedge = Hedge(len(own), eta=eta, backend=backend)
+    hedge = Hedge(len(own), eta=eta)
     scores, risks, weights = hedge.run(
         np.column_stack([run.scores for run in own.values()]),
         np.column_stack([run.risks for run in own.values()]),

@@ -12,7 +12,7 @@ from sf2el.events import EventKind, Happened
 from sf2el.experts.kinds import Code, Form, Kind, code_of
 from sf2el.features.policies import ExactPeriods, FeaturePolicy
 from sf2el.memory.budget import NoRoomError, least_budget
-from sf2el.model.changes import current_space
+from sf2el.model.changes import current_space, unsolved_bytes
 from sf2el.paper.kernels import KERNELS, Kernel, Sum, plain_numbers
 from sf2el.paper.rows import FORMS, least_bytes, plan
 from sf2el.paper.settings import (
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sf2el.core._native import State
 
 STANDING_BYTES = 48
-FULL_SOLUTION = 3
 PLACES = {form: Form(place) for place, form in enumerate(FORMS)}
 
 
@@ -91,7 +90,7 @@ class PaperStrategy:
                 rows = [self.buffer_size or LEAST_BUFFER] * len(places)
                 codes = [Code(Kind.LEARNER, form=Form.FULL, size=size) for size in rows]
                 return told + self._apply(state, places, codes)
-            fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes()
+            fixed = sum(state.bytes()) + state.settings_bytes() + unsolved_bytes(state) - state.waiting_bytes()
             there = [state.experts(place) for place in range(state.spaces)]
             fixed -= sum(size for experts in there for *_, size in experts)
             fixed += (STANDING_BYTES + 16) * (len(places) - sum(map(len, there)))
@@ -163,6 +162,10 @@ class PaperStrategy:
             f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features does not fit the budget; at least {least} "
             "bytes are needed beside what it knows of labels."
         )
+
+    def rung(self, state: State, available: int) -> int | None:
+        """Return None: there is no ladder."""
+        return None
 
     def full_grown(self, state: State) -> bool:
         """Return False: more rows always help."""

@@ -34,7 +34,7 @@ Content = Mapping[str, Any]
 Drawn = Mapping[str, "Drawing"]
 
 
-def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, seconds: float) -> Page:
+def default_page(content: Content, drawn: Drawn, *, version: str, variant: str, seconds: float) -> Page:
     """Return the page."""
     goals, best = content["targets"], content["against_best"]
     budget = content["protocol"]["budget"] // KIB
@@ -56,7 +56,7 @@ def default_page(content: Content, drawn: Drawn, *, version: str, backend: str, 
             _protocol(content),
         ],
         [
-            f"sf2el {version}, {backend} backend; {seconds:.0f} s in all (finished runs are reused).",
+            f"sf2el {version}, {variant} variant; {seconds:.0f} s in all (finished runs are reused).",
             "Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.",
         ],
         Facts(

@@ -25,7 +25,7 @@ EARLY = 50
 """The round after the swap whose numbers the text sets beside the last round's."""
 
 
-def demo_page(demo: Demo, drawn: Mapping[str, Drawing], *, version: str, backend: str) -> Page:
+def demo_page(demo: Demo, drawn: Mapping[str, Drawing], *, version: str, variant: str) -> Page:
     """Return the page of a demo and its figures."""
 
     def svg(name: str, description: str) -> str:
@@ -59,7 +59,7 @@ def demo_page(demo: Demo, drawn: Mapping[str, Drawing], *, version: str, backend
             _caveats(demo),
         ],
         footer=[
-            f"sf2el {version}, {backend} backend; sf2el demo --runs {demo.runs} makes this page again.",
+            f"sf2el {version}, {variant} variant; sf2el demo --runs {demo.runs} makes this page again.",
             f"Settings, the same for all methods (reading “{READING}”): {settings}.",
             """Setting and methods: Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable
             Streams, AAAI 2021.""",

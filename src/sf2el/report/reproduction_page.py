@@ -66,7 +66,7 @@ def drawings(result: Reproduction) -> dict[str, Drawing]:
 
 
 def reproduction_page(
-    result: Reproduction, drawn: Mapping[str, Drawing], *, version: str, backend: str, seconds: float
+    result: Reproduction, drawn: Mapping[str, Drawing], *, version: str, variant: str, seconds: float
 ) -> Page:
     """Return the page."""
     sections = [_protocol(result)]
@@ -110,7 +110,7 @@ def reproduction_page(
         "accuracy of always predicting the larger class beside both.",
         [*sections, _settings(result)],
         [
-            f"sf2el {version}, {backend} backend; {seconds:.0f} s in all.",
+            f"sf2el {version}, {variant} variant; {seconds:.0f} s in all.",
             "Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.",
         ],
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Self
 
-from sf2el.events import is_detail
+from sf2el.events import DETAILS, EventKind
 from sf2el.inputs.rows import few
 from sf2el.report.page import Block, Column, Facts, Figure, Folded, Page, Section, Table, Text
 from sf2el.report.run_figures import lines, presence
@@ -17,7 +17,8 @@ MOST_MARKS = 12
 MOST_CURVES = 6
 MOST_LIVES = 50
 MOST_NAMED = 20
-CHANGES = ("overlap", "return", "swap")
+CHANGES = (EventKind.OPENED, EventKind.RETURNED, EventKind.SWAPPED, EventKind.GROWN)
+"""Kinds of events at which figures have a dotted line."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Marks:
     @classmethod
     def of(cls, summary: dict[str, Any]) -> Self:
         """Return the first changes of the features."""
-        rows = sorted({event["row"] for event in summary["events"] if event["text"].startswith(CHANGES)})
-        told = "features began to overlap, or were swapped"
+        rows = sorted({event["row"] for event in summary["events"] if event["kind"] in CHANGES})
+        told = "features appeared beside others, or were swapped"
         if len(rows) > MOST_MARKS:
             told = f"the first {MOST_MARKS} rows at which {told}"
         elif summary["events_total"] > len(summary["events"]):
@@ -45,7 +46,7 @@ def run_page(
     *,
     budget: int | None,
     version: str,
-    backend: str,
+    variant: str,
     seconds: float,
 ) -> Page:
     """Return the page.
@@ -58,7 +59,7 @@ def run_page(
         The run's points.
     budget
         Bytes the model may use; None where it has a fixed buffer.
-    version, backend, seconds
+    version, variant, seconds
         For the footer.
     """
     rows = summary["rows"]
@@ -76,7 +77,7 @@ def run_page(
         _lead(summary, len(history.presence)),
         [section for section in sections if section is not None],
         [
-            f"sf2el {version}, {backend} backend; {seconds:.1f} s for the rows. Rows are counted from 0.",
+            f"sf2el {version}, {variant} variant; {seconds:.1f} s for the rows. Rows are counted from 0.",
             "predictions.csv has a line for each row; summary.json has the numbers of this page.",
             f"Settings: {_shown(summary['settings'])}.",
         ],
@@ -118,7 +119,7 @@ def _facts(summary: dict[str, Any], budget: int | None) -> Facts:
             value = metrics[name]
             facts.append((f"{value:.1%}" if "accuracy" in name else f"{value:.4g}", what))
     if summary.get("largest_class"):
-        facts.append((f"{summary['largest_class']:.1%}", "is what always the commonest label would get"))
+        facts.append((f"{summary['largest_class']:.1%}", "is what always the most frequent label would get"))
     of = f"of {budget:,} bytes" if budget else "bytes"
     facts.append((f"{summary['most_bytes']:,}", f"{of} used at most"))
     return Facts(facts)
@@ -217,8 +218,8 @@ def _followed(points: Sequence[Point], rows: int, marks: Marks) -> Section | Non
     curves = _curves(points, "weights")
     if not points or len(curves) < 2:
         return None
-    caption = f"""Weight of the learners of the current features and of those on recovered ones: the
-        prediction follows whoever has done better. {marks.caption}"""
+    caption = f"""Weight of the experts of the current features, of those on recovered ones, and of those of
+        features that have appeared beside: the prediction follows whichever do better. {marks.caption}"""
     drawn = lines(
         curves,
         rows=rows,
@@ -283,12 +284,12 @@ def _events(summary: dict[str, Any]) -> Section | None:
     are = "is" if left_out == 1 else "are"
     rest = f" {_count(left_out, 'event')} between the first and the last {are} not shown." if left_out else ""
     blocks: list[Block] = []
-    changes = [event for event in events if not is_detail(event["text"])]
+    changes = [event for event in events if event["kind"] not in DETAILS]
     if changes:
         blocks.append(
             _listed(f"What happened to the features, and what the budget had no room for.{rest}", changes)
         )
-    details = [event for event in events if is_detail(event["text"])]
+    details = [event for event in events if event["kind"] in DETAILS]
     if details:
         caption = "How many experts there were, and how large: what changes took, and gave back."
         blocks.append(Folded(f"{_count(len(details), 'event')} within the model", _listed(caption, details)))

@@ -48,7 +48,7 @@ def drawings(result: Storage) -> dict[str, Drawing]:
 
 
 def storage_page(
-    result: Storage, drawn: Mapping[str, Drawing], *, version: str, backend: str, seconds: float
+    result: Storage, drawn: Mapping[str, Drawing], *, version: str, variant: str, seconds: float
 ) -> Page:
     """Return the page."""
     return Page(
@@ -57,7 +57,7 @@ def storage_page(
         "paper has it, or many rows without them. And one model whose budget changes while it learns.",
         [_glance(result), _curves(result, drawn), _best(result), _changing(result, drawn), _protocol(result)],
         [
-            f"sf2el {version}, {backend} backend; {seconds:.0f} s in all.",
+            f"sf2el {version}, {variant} variant; {seconds:.0f} s in all.",
             "Hou, Yan, Zhao and Zhou, Storage Fit Learning with Feature Evolvable Streams, AAAI 2021.",
         ],
     )

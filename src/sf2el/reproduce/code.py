@@ -21,8 +21,8 @@ def code_digest(*own: str, model: bool = True, packages: tuple[str, ...] = ()) -
     ``packages`` are versions of what else is run.
     """
     content = _content(Path(sf2el.__file__).parent, own, model)
-    backend = os.environ.get("SF2EL_BACKEND", "") if model else ""
-    return hashlib.sha256(json.dumps([content, backend, *packages]).encode()).hexdigest()
+    variant = os.environ.get("SF2EL_VARIANT", "auto") if model else ""
+    return hashlib.sha256(json.dumps([content, variant, *packages]).encode()).hexdigest()
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sf2el.datasets import Dataset
 from sf2el.memory.budget import hedge_bytes, learner_bytes, map_bytes
-from sf2el.memory.plan import plan
+from sf2el.paper.rows import plan
 from sf2el.paper.settings import LEAST_BUFFER, MOST_BUFFER, LearnerSettings, Precision, Projection, Sampling
 from sf2el.reproduce.declared import settings_file
 

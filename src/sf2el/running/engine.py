@@ -55,13 +55,12 @@ class Run:
         told_after: Sequence[Path] = (),
     ) -> None:
         self.settings, self.source, self.told_after = settings, source, told_after
-        self.place = Place(kind=settings.kind)
         self.waiting: deque[tuple[dict[str, float], Any]] = deque()
         """Rows whose labels arrive later, with these labels."""
         self.recent: deque[int] = deque(maxlen=RECENT)
         """The data's rows that the model was given last: where its events were."""
-        self.digest: Digest | None = Digest()
-        """Checksum of the rows done, but for the last of the block at hand; None where it is not known."""
+        self.digest = Digest()
+        """Checksum of the rows done, but for the last of the block at hand."""
         self.wanted: int | None = None
         """What it must be before the first row."""
         self.block: tuple[Block, int] | None = None
@@ -76,8 +75,6 @@ class Run:
         else:
             checkpoint.check(settings.to_dict())
             self.wanted = checkpoint.digest
-            if checkpoint.digest is None:  # of an older version, which compared the bytes before the place
-                self.place, self.digest = checkpoint.place, None
             state = checkpoint.tallies
             with damage_told("The checkpoint cannot be resumed"):
                 self.model = settings.read_model(checkpoint.model)
@@ -85,7 +82,7 @@ class Run:
                 self.waiting.extend((row, label) for row, label in state["waiting"])
                 self.recent.extend(state["recent"])
             self.file = PredictionsFile(predictions, checkpoint.written)
-        self.before = self.model._rows_seen - (self.tallies.rows - self.tallies.empty)
+        self.before = self.model.rows_seen - (self.tallies.rows - self.tallies.empty)
         """Rows that the model had seen before the first of the data."""
 
     def go(
@@ -153,7 +150,6 @@ class Run:
         """Return where the run is, all predictions being on the disk."""
         return Checkpoint(
             self.tallies.rows,
-            self.place,
             self.file.length,
             self.settings.to_dict(),
             self.tallies.state()
@@ -162,10 +158,8 @@ class Run:
             self._digested(),
         )
 
-    def _digested(self) -> int | None:
-        """Return the checksum of the rows done, None where it is not known."""
-        if self.digest is None:
-            return None
+    def _digested(self) -> int:
+        """Return the checksum of the rows done."""
         if self.block is not None:
             self.digest.add(*self.block, self.tallies.rows)
         return self.digest.total
@@ -176,10 +170,9 @@ class Run:
         DataError if the rows before are not those that were done, or not as many.
         """
         done, seen = self.tallies.rows, 0
-        for block in self.source.blocks(self.place):
-            self.place = block.place
+        for block in self.source.blocks(Place(kind=self.settings.kind)):
             seen = block.first + len(block.labels)
-            if block.first < done and self.digest is not None:
+            if block.first < done:
                 self.digest.add(block, block.first, min(seen, done))
             if seen < done:
                 continue
@@ -188,7 +181,6 @@ class Run:
             if seen == done:
                 continue
             if block.first < done:
-                # The place stays the block's: reading can go on only there.
                 skip = done - block.first
                 block = replace(block, rows=block.rows[skip:], labels=block.labels[skip:])
             yield block
@@ -199,7 +191,7 @@ class Run:
             )
 
     def _check_before(self) -> None:
-        if self.digest is not None and self.wanted is not None and self.digest.total != self.wanted:
+        if self.wanted is not None and self.digest.total != self.wanted:
             raise DataError(f"{self.source.name} is not what was read before; resume with the same data.")
 
     def _end(self, start: int, length: int, limit: int | None) -> int:

@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.events import EventKind
+
 STRIDE = 128
 """Rows between two points, at first: it doubles whenever there are too many points."""
 MOST_POINTS = 128
@@ -31,9 +33,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Happening:
-    """An event of the model: the row of the data, and what it was."""
+    """An event of the model: the rows of the data where it began and was certain, and what it was."""
 
     row: int
+    kind: EventKind
+    certain: int
+    fields: dict[str, float]
     text: str
 
 
@@ -67,7 +72,7 @@ class History:
         self.presence: dict[str, Ints] = {}
         """Counts by stretch of the features, of the first ``MOST_FEATURES`` of them."""
         self.lives: dict[str, Life] = {}
-        """When each of these features was there, but for those met by an older version."""
+        """When each of these features was there."""
         self.events: list[Happening] = []
         self.events_total = 0
 
@@ -95,9 +100,8 @@ class History:
                 kept = self.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
                 self.lives[name] = Life(self.rows + begins, 0, 0)
             kept[place] += count
-            if name in self.lives:
-                life = self.lives[name]
-                life.last, life.rows = self.rows + ends, life.rows + count
+            life = self.lives[name]
+            life.last, life.rows = self.rows + ends, life.rows + count
         self.rows += rows
 
     def note(self, model: Any) -> None:
@@ -111,7 +115,10 @@ class History:
         told = model.events()
         new = min(told.total - self.events_total, len(told.last))
         if new:
-            self.events += [Happening(row_of(event.row), event.text) for event in told.last[-new:]]
+            self.events += [
+                Happening(row_of(event.row), event.kind, row_of(event.certain), event.fields, event.text)
+                for event in told.last[-new:]
+            ]
             # The beginning and the end of a long story tell most.
             half = MOST_EVENTS // 2
             if len(self.events) > MOST_EVENTS:
@@ -158,7 +165,9 @@ class History:
         for name, counts in state["presence"].items():
             history.presence[name] = np.zeros(MOST_POINTS, dtype=np.int64)
             history.presence[name][: len(counts)] = counts
-        history.lives = {name: Life(*map(int, life)) for name, life in state.get("lives", {}).items()}
-        history.events = [Happening(**event) for event in state["events"]]
+        history.lives = {name: Life(*map(int, life)) for name, life in state["lives"].items()}
+        history.events = [
+            Happening(**(event | {"kind": EventKind(event["kind"])})) for event in state["events"]
+        ]
         history.events_total = int(state["events_total"])
         return history

@@ -39,10 +39,7 @@ def summary_of(run: Run) -> dict[str, Any]:
         "most_bytes": max(nbytes, history.most_bytes),
         "spaces": tallies.spaces,
         "followed": dict(tallies.followed),
-        "events": [
-            {"row": event.row, "text": event.text}
-            for event in sorted(history.events, key=lambda event: event.row)
-        ],
+        "events": [asdict(event) for event in sorted(history.events, key=lambda event: event.row)],
         "events_total": history.events_total,
         "windows": [part.to_dict() for part in stretches(run)],
         "settings": run.settings.to_dict(),

@@ -9,23 +9,24 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from streams import KERNELS, LOSSES, stream
 
+from sf2el.core.learner import build_learner
 from sf2el.paper.losses import LOSSES as PACKAGE_LOSSES
 from sf2el.paper.settings import LearnerSettings
 
 RISKY = {"graph_width": 0.5, "ridge": 0.3, "smoothness": 0.4, "step": 0.1, "label_rate": 0.4, "cap": False}
 
 
-def one_step(be, settings, label, frozen=0, rounds=9):
+def one_step(settings, label, frozen=0, rounds=9):
     """A round with room in the buffer: what was known before it, f, and f after it.
 
     ``frozen`` rounds first leave more rows seen than kept, so that seen / n is not 1.
     """
     X, y = stream(rounds + frozen + 1, seed=11, labelled=0.7)
-    start = be.Learner(LearnerSettings(kernel=settings.kernel), 3, 100, 0, "float64")
+    start = build_learner(LearnerSettings(kernel=settings.kernel), 3, 100, 0, "float64")
     start.run(X[:rounds], y[:rounds])
     start.run(X[rounds:-1], y[rounds:-1], frozen=True)
     before = start.state()
-    learner = be.Learner(settings, 3, 100, 0, "float64")
+    learner = build_learner(settings, 3, 100, 0, "float64")
     learner.set_state(before)
     learner.learn(X[-1], label)
     r = oracle.Round.from_state(settings, before, X[-1], label)
@@ -54,9 +55,9 @@ def slopes(settings, r, f, after):
 @pytest.mark.parametrize("frozen", [0, 20], ids=["seen=n", "seen>n"])
 @pytest.mark.parametrize("label", [1.0, -1.0, np.nan], ids=["+1", "-1", "unlabelled"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_step_is_minus_tau_times_the_gradient_of_the_risk(be, loss, label, frozen):
+def test_the_step_is_minus_tau_times_the_gradient_of_the_risk(loss, label, frozen):
     settings = LearnerSettings(loss=loss, **RISKY)
-    r, f, after = one_step(be, settings, label, frozen)
+    r, f, after = one_step(settings, label, frozen)
     assert abs(1.0 - f(r.x)) > 0.01, "a difference across a kink is no derivative"
     assert abs(1.0 + f(r.x)) > 0.01, "a difference across a kink is no derivative"
     stepped, differenced = zip(*slopes(settings, r, f, after), strict=True)
@@ -65,38 +66,38 @@ def test_the_step_is_minus_tau_times_the_gradient_of_the_risk(be, loss, label, f
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_step_is_the_gradient_in_the_space_of_every_kernel(be, kernel):
+def test_the_step_is_the_gradient_in_the_space_of_every_kernel(kernel):
     settings = LearnerSettings(kernel=KERNELS[kernel], **(RISKY | {"step": 0.01}))
-    r, f, after = one_step(be, settings, 1.0, frozen=20)
+    r, f, after = one_step(settings, 1.0, frozen=20)
     stepped, differenced = zip(*slopes(settings, r, f, after), strict=True)
     assert stepped == pytest.approx(differenced, rel=1e-5, abs=1e-8)
 
 
 @pytest.mark.parametrize("equations", ["printed", "printed-weighted"])
-def test_the_printed_equations_are_not_the_gradient_once_more_rows_were_seen_than_kept(be, equations):
+def test_the_printed_equations_are_not_the_gradient_once_more_rows_were_seen_than_kept(equations):
     settings = LearnerSettings(equations=equations, **RISKY)
-    r, f, after = one_step(be, settings, np.nan, frozen=20)
+    r, f, after = one_step(settings, np.nan, frozen=20)
     stepped, differenced = next(slopes(settings, r, f, after))
     assert abs(stepped - differenced) > 0.01 * abs(differenced)
 
 
-def test_the_cap_divides_the_manifold_part_of_the_step_by_q(be):
+def test_the_cap_divides_the_manifold_part_of_the_step_by_q():
     steep = RISKY | {"ridge": 0.0, "smoothness": 20.0}  # and no label: the manifold part alone
     capped = LearnerSettings(**(steep | {"cap": True}))
-    r, f, far = one_step(be, LearnerSettings(**steep), np.nan)
-    _, _, near = one_step(be, capped, np.nan)
+    r, f, far = one_step(LearnerSettings(**steep), np.nan)
+    _, _, near = one_step(capped, np.nan)
     q = oracle.overshoot(capped, f, r)
     assert q > 1.5
     start = np.array((*f.beta, 0.0))
     np.testing.assert_allclose((np.array(near.beta) - start) * q, np.array(far.beta) - start, rtol=1e-9)
 
 
-def test_the_cap_leaves_a_short_step_as_it_is(be):
+def test_the_cap_leaves_a_short_step_as_it_is():
     gentle = RISKY | {"smoothness": 1e-3}
-    r, f, free = one_step(be, LearnerSettings(**gentle), 1.0)
+    r, f, free = one_step(LearnerSettings(**gentle), 1.0)
     capped = LearnerSettings(**(gentle | {"cap": True}))
     assert oracle.overshoot(capped, f, r) < 1.0
-    assert one_step(be, capped, 1.0)[2] == free
+    assert one_step(capped, 1.0)[2] == free
 
 
 # -- losses and kernels

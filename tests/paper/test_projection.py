@@ -9,19 +9,20 @@ import oracle
 import pytest
 from streams import KERNELS, stream, taken_slot
 
+from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF, Constant, Linear
 from sf2el.paper.settings import LearnerSettings
 
 RESIDUAL = 1e-7  # how far the kept inverse may drift from an inverse before it is computed anew
 
 
-def replacement(be, settings, buffer=8, seed=2):
+def replacement(settings, buffer=8, seed=2):
     """The first round that replaces a row with a share of f: f' and f, on common representers.
 
     Returns the Gram matrix of the rows [kept..., replaced], the coefficients of f' and of f over them.
     """
     X, y = stream(200, seed=seed)
-    learner = be.Learner(settings, 3, buffer, 4, "float64")
+    learner = build_learner(settings, 3, buffer, 4, "float64")
     learner.run(X[:buffer], y[:buffer])
     for x, label in zip(X[buffer:], y[buffer:], strict=True):
         before = learner.state()
@@ -44,9 +45,9 @@ def distance2(G, difference):
 
 @pytest.mark.parametrize("jitter", [1e-1, 1e-3, 1e-6])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_what_is_lost_is_orthogonal_to_the_kept_rows_up_to_the_jitter(be, kernel, jitter):
+def test_what_is_lost_is_orthogonal_to_the_kept_rows_up_to_the_jitter(kernel, jitter):
     settings = LearnerSettings(kernel=KERNELS[kernel], jitter=jitter, step=0.1)
-    G, wanted, got = replacement(be, settings)
+    G, wanted, got = replacement(settings)
     lost = G @ (wanted - got)  # <f' - f, K(x_s, .)>, the replaced row last
     spread = np.abs(got - wanted)[:-1].max()
     added = jitter * np.trace(G[:-1, :-1]) / (len(G) - 1)
@@ -57,9 +58,9 @@ def test_what_is_lost_is_orthogonal_to_the_kept_rows_up_to_the_jitter(be, kernel
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_other_coefficients_come_nearer_by_more_than_the_jitter(be, kernel):
+def test_no_other_coefficients_come_nearer_by_more_than_the_jitter(kernel):
     settings = LearnerSettings(kernel=KERNELS[kernel], step=0.1)
-    G, wanted, got = replacement(be, settings)
+    G, wanted, got = replacement(settings)
     kept = G[:-1, :-1]
     added = settings.jitter * np.trace(kept) / len(kept)
     reached = distance2(G, wanted - got)
@@ -71,17 +72,17 @@ def test_no_other_coefficients_come_nearer_by_more_than_the_jitter(be, kernel):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "four"])
-def test_matching_pursuit_comes_nearer_with_every_row_it_may_use_and_ends_at_the_projection(be, kernel):
+def test_matching_pursuit_comes_nearer_with_every_row_it_may_use_and_ends_at_the_projection(kernel):
     buffer = 8
     exact = LearnerSettings(kernel=KERNELS[kernel], step=0.1)
-    G, wanted, nearest = replacement(be, exact, buffer)
+    G, wanted, nearest = replacement(exact, buffer)
     distances = []
     for steps in (1, 2, 3, 5, buffer, buffer + 3):
         settings = LearnerSettings(
             kernel=KERNELS[kernel], step=0.1, projection="pursuit", pursuit_steps=steps
         )
         # The same rows are replaced, and up to this first replacement both learners are one.
-        _, same, got = replacement(be, settings, buffer)
+        _, same, got = replacement(settings, buffer)
         np.testing.assert_array_equal(same, wanted)
         assert np.count_nonzero(np.abs(got - wanted)[:-1] > 1e-12) <= steps
         distances.append(distance2(G, wanted - got))
@@ -91,12 +92,12 @@ def test_matching_pursuit_comes_nearer_with_every_row_it_may_use_and_ends_at_the
     np.testing.assert_allclose(G @ got, G @ nearest, rtol=0.0, atol=1e-9 * np.abs(G @ wanted).max())
 
 
-def test_pursuit_and_exact_learners_are_one_when_pursuit_may_use_every_row(be):
+def test_pursuit_and_exact_learners_are_one_when_pursuit_may_use_every_row():
     X, y = stream(200, seed=8)
     kept = {"smoothness": 0.01, "on_skip": "project"}
-    exact = be.Learner(LearnerSettings(**kept), 3, 6, 1, "float64").run(X, y)
+    exact = build_learner(LearnerSettings(**kept), 3, 6, 1, "float64").run(X, y)
     pursuit = LearnerSettings(projection="pursuit", pursuit_steps=6, **kept)
-    np.testing.assert_allclose(be.Learner(pursuit, 3, 6, 1, "float64").run(X, y), exact, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(build_learner(pursuit, 3, 6, 1, "float64").run(X, y), exact, rtol=0, atol=1e-8)
 
 
 # -- the kept inverse
@@ -109,9 +110,9 @@ def residual(settings, state):
     return np.abs(state["inverse"] @ (G + added) - np.eye(len(G))).max()
 
 
-def assert_inverse_kept(be, settings, rows, rounds, buffer):
+def assert_inverse_kept(settings, rows, rounds, buffer):
     """Stream rows, with the reservoir made young again and again so that it keeps replacing."""
-    learner = be.Learner(settings, rows.shape[1], buffer, 3, "float64")
+    learner = build_learner(settings, rows.shape[1], buffer, 3, "float64")
     rng = np.random.default_rng(1)
     y = np.where(rng.random(len(rows)) < 0.3, rng.choice([-1.0, 1.0], len(rows)), np.nan)
     chunk, checked, entered, rows_before = rounds // 20, 0, 0, None
@@ -142,18 +143,16 @@ def assert_inverse_kept(be, settings, rows, rounds, buffer):
 
 @pytest.mark.parametrize("jitter", [1e-3, 1e-8])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "rbf+constant", "constant"])
-def test_the_kept_inverse_stays_an_inverse(be, kernel, jitter):
-    rounds = 20_000 if be.NAME == "native" else 1_500
+def test_the_kept_inverse_stays_an_inverse(kernel, jitter):
+    rounds = 20_000
     settings = LearnerSettings(kernel=KERNELS[kernel], jitter=jitter, step=0.1)
     X, _ = stream(rounds, seed=9)
-    assert_inverse_kept(be, settings, X, rounds, buffer=20)
+    assert_inverse_kept(settings, X, rounds, buffer=20)
 
 
-def test_the_kept_inverse_is_updated_and_seldom_computed_anew(be, monkeypatch):
-    computed = []
-    monkeypatch.setattr(np.linalg, "inv", lambda matrix, inv=np.linalg.inv: computed.append(1) or inv(matrix))
+def test_the_kept_inverse_is_updated_and_seldom_computed_anew():
     X, y = stream(1_000, seed=9)
-    learner = be.Learner(LearnerSettings(), 3, 20, 3, "float64")
+    learner = build_learner(LearnerSettings(), 3, 20, 3, "float64")
     replaced = 0
     for x, label in zip(X, y, strict=True):
         before = learner.state()
@@ -161,21 +160,21 @@ def test_the_kept_inverse_is_updated_and_seldom_computed_anew(be, monkeypatch):
         after = learner.state()
         replaced += taken_slot(before, after) not in (None, len(before["beta"]))
     assert replaced > 60
-    assert after.get("refreshes", len(computed)) == 1
+    assert after["refreshes"] == 1
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "laplacian+linear"])
-def test_duplicate_rows_do_not_break_the_kept_inverse(be, kernel):
-    rounds = 20_000 if be.NAME == "native" else 1_500
+def test_duplicate_rows_do_not_break_the_kept_inverse(kernel):
+    rounds = 20_000
     settings = LearnerSettings(kernel=KERNELS[kernel], step=0.01)
     X, _ = stream(5, seed=9)
     rows = X[np.random.default_rng(2).integers(0, 5, rounds)]
-    assert_inverse_kept(be, settings, rows, rounds, buffer=12)
+    assert_inverse_kept(settings, rows, rounds, buffer=12)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Constant(2.0), RBF(1e-8), RBF(0.5)], ids=repr)
 @pytest.mark.parametrize("projection", ["exact", "pursuit"])
-def test_singular_gram_matrices_lose_nothing_but_the_jitter(be, kernel, projection):
+def test_singular_gram_matrices_lose_nothing_but_the_jitter(kernel, projection):
     # Three linearly dependent rows in a plane (or all the same row) hold all there is to hold: what a
     # replaced row had can be written without loss, and f' stays what it was.
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -184,7 +183,7 @@ def test_singular_gram_matrices_lose_nothing_but_the_jitter(be, kernel, projecti
     settings = LearnerSettings(
         kernel=kernel, manifold=False, ridge=0.0, projection=projection, jitter=1e-9, label_rate=1.0, step=0.1
     )
-    learner = be.Learner(settings, 2, 4, 0, "float64")
+    learner = build_learner(settings, 2, 4, 0, "float64")
     learner.run(rows[[0, 1, 2, 0]], np.array([1.0, -1.0, 1.0, 1.0]))
     probes = np.array([[0.3, -0.2], [1.0, 2.0], [-1.0, 0.5]])
     before = learner.predict_many(probes)
@@ -195,9 +194,9 @@ def test_singular_gram_matrices_lose_nothing_but_the_jitter(be, kernel, projecti
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_the_gram_matrix_follows_the_rows(be, kernel):
+def test_the_gram_matrix_follows_the_rows(kernel):
     X, y = stream(150, seed=3)
-    learner = be.Learner(LearnerSettings(kernel=KERNELS[kernel]), 3, 9, 0, "float64")
+    learner = build_learner(LearnerSettings(kernel=KERNELS[kernel]), 3, 9, 0, "float64")
     learner.run(X, y)
     state = learner.state()
     rows = [tuple(row) for row in state["rows"].tolist()]

@@ -13,6 +13,7 @@ import oracle
 import pytest
 from streams import KERNELS, LOSSES, stream, taken_slot
 
+from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF
 from sf2el.paper.settings import LearnerSettings
 
@@ -27,7 +28,7 @@ def assert_close(actual, expected, scale, tolerance):
 # -- every row kept
 
 
-@cache  # the same for both backends
+@cache
 def unbuffered(settings, rounds, seed):
     X, y = stream(rounds, seed=seed)
     naive = oracle.Unbuffered(settings)
@@ -39,14 +40,14 @@ def unbuffered(settings, rounds, seed):
 @pytest.mark.parametrize("cap", [True, False], ids=["cap", "no-cap"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(be, kernel, loss, cap, manifold):
+def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(kernel, loss, cap, manifold):
     # Large steps on cubic kernels would diverge without the cap, and compare rounding errors.
     step = 0.02 if kernel in ("polynomial", "four") else 0.4
     settings = LearnerSettings(
         kernel=KERNELS[kernel], loss=loss, cap=cap, manifold=manifold, **(LIVELY | {"step": step})
     )
     X, y, scores, risks, values = unbuffered(settings, 20, 1)
-    learner = be.Learner(settings, 3, 20, 0, "float64")
+    learner = build_learner(settings, 3, 20, 0, "float64")
     learned = np.array([learner.learn(*each) for each in zip(X, y, strict=True)]).T
     assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
     assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
@@ -55,10 +56,10 @@ def test_with_room_for_every_row_the_learner_is_the_unbuffered_one(be, kernel, l
 
 
 @pytest.mark.parametrize("equations", ["printed", "printed-weighted"])
-def test_while_every_row_is_kept_the_printed_equations_are_the_gradient(be, equations):
+def test_while_every_row_is_kept_the_printed_equations_are_the_gradient(equations):
     settings = LearnerSettings(equations=equations, **LIVELY)
     X, y, scores, risks, _ = unbuffered(LearnerSettings(**LIVELY), 20, 1)
-    learned = be.Learner(settings, 3, 20, 0, "float64").run(X, y)
+    learned = build_learner(settings, 3, 20, 0, "float64").run(X, y)
     assert_close(learned[0], scores, np.abs(scores).max(), 1e-10)
     assert_close(learned[1], risks, np.abs(risks).max(), 1e-10)
 
@@ -78,13 +79,13 @@ def test_the_cap_changes_the_step_and_not_the_risk_of_the_same_function():
 # -- a buffer
 
 
-def assert_steps_follow_oracle(be, settings, rounds=45, buffer=7, seed=3, tolerance=1e-9):
+def assert_steps_follow_oracle(settings, rounds=45, buffer=7, seed=3, tolerance=1e-9):
     """Run a stream, working out every round by hand from the learner's own state before it.
 
     Returns, for every round after the first: whether it was labelled, q, and ||f|| / radius before the ball.
     """
     X, y = stream(rounds, seed=seed)
-    learner = be.Learner(settings, 3, buffer, 5, "float64")
+    learner = build_learner(settings, 3, buffer, 5, "float64")
     before = learner.state()
     slots, events = [], []
     for x, label in zip(X, y, strict=True):
@@ -118,7 +119,7 @@ def assert_steps_follow_oracle(be, settings, rounds=45, buffer=7, seed=3, tolera
 @pytest.mark.parametrize("projection", ["exact", "pursuit"])
 @pytest.mark.parametrize("equations", ["gradient", "printed", "printed-weighted"])
 def test_each_buffered_step_is_the_equations_on_one_more_representer(
-    be, equations, projection, on_skip, sampling
+    equations, projection, on_skip, sampling
 ):
     settings = LearnerSettings(
         kernel=RBF(0.4),
@@ -129,7 +130,7 @@ def test_each_buffered_step_is_the_equations_on_one_more_representer(
         sampling=sampling,
         **LIVELY,
     )
-    assert_steps_follow_oracle(be, settings)
+    assert_steps_follow_oracle(settings)
 
 
 @pytest.mark.parametrize(
@@ -153,21 +154,21 @@ def test_each_buffered_step_is_the_equations_on_one_more_representer(
     ],
     ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()),
 )
-def test_each_buffered_step_follows_the_other_switches_too(be, changes):
-    assert_steps_follow_oracle(be, LearnerSettings(**(LIVELY | changes)))
+def test_each_buffered_step_follows_the_other_switches_too(changes):
+    assert_steps_follow_oracle(LearnerSettings(**(LIVELY | changes)))
 
 
 @pytest.mark.parametrize("on_skip", ["drop", "project"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_each_buffered_step_is_right_for_every_kernel(be, kernel, on_skip):
+def test_each_buffered_step_is_right_for_every_kernel(kernel, on_skip):
     step = 0.02 if kernel in ("polynomial", "four") else 0.4
     settings = LearnerSettings(kernel=KERNELS[kernel], on_skip=on_skip, **(LIVELY | {"step": step}))
-    assert_steps_follow_oracle(be, settings)
+    assert_steps_follow_oracle(settings)
 
 
 @pytest.mark.parametrize("keep_gram", [True, False])
 @pytest.mark.parametrize("kernel", ["polynomial", "laplacian+linear", "four"])
-def test_each_buffered_pursuit_is_right_where_representers_differ_in_length(be, kernel, keep_gram):
+def test_each_buffered_pursuit_is_right_where_representers_differ_in_length(kernel, keep_gram):
     settings = LearnerSettings(
         kernel=KERNELS[kernel],
         projection="pursuit",
@@ -176,15 +177,15 @@ def test_each_buffered_pursuit_is_right_where_representers_differ_in_length(be, 
         on_skip="project",
         **(LIVELY | {"step": 0.02}),
     )
-    assert_steps_follow_oracle(be, settings)
+    assert_steps_follow_oracle(settings)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "polynomial", "rbf+constant"])
 @pytest.mark.parametrize("sampling", ["reservoir", "stratified"])
-def test_each_capped_step_is_right_for_every_kind_of_diagonal(be, kernel, sampling):
+def test_each_capped_step_is_right_for_every_kind_of_diagonal(kernel, sampling):
     steep = LIVELY | {"smoothness": 3.0, "step": 0.1 if kernel == "polynomial" else 0.2}
     settings = LearnerSettings(kernel=KERNELS[kernel], sampling=sampling, **steep)
-    overshoots = [q for _, q, _ in assert_steps_follow_oracle(be, settings)]
+    overshoots = [q for _, q, _ in assert_steps_follow_oracle(settings)]
     assert 5 < sum(q > 1.0 for q in overshoots) < len(overshoots)
 
 
@@ -199,18 +200,18 @@ def test_each_capped_step_is_right_for_every_kind_of_diagonal(be, kernel, sampli
     ],
     ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()) or "default",
 )
-def test_each_step_ends_in_the_ball(be, changes):
+def test_each_step_ends_in_the_ball(changes):
     settings = LearnerSettings(**(LIVELY | {"radius": 0.2} | changes))
-    events = assert_steps_follow_oracle(be, settings)
+    events = assert_steps_follow_oracle(settings)
     assert sum(1.001 < norm < 1.8 for _, _, norm in events) >= 2, "the ball must be left by a little"
     if not settings.cap:  # an overshooting manifold step leaves it without a label
         assert sum(not labelled and norm > 1.001 for labelled, _, norm in events) > 2
 
 
-def test_a_step_whose_parts_cancel_in_the_arriving_row_still_ends_in_the_ball(be):
+def test_a_step_whose_parts_cancel_in_the_arriving_row_still_ends_in_the_ball():
     # f = K(-1, .) - K(1, .), and a row halfway: its coefficient is 0, yet the step overshoots.
     settings = LearnerSettings(cap=False, smoothness=20.0, ridge=0.0, step=0.1, radius=2.0, graph_width=0.1)
-    learner = be.Learner(settings, 1, 5, 0, "float64")
+    learner = build_learner(settings, 1, 5, 0, "float64")
     learner.run(np.array([[-1.0], [1.0]]), np.array([np.nan, np.nan]))
     state = learner.state()
     state["beta"] = np.array([1.0, -1.0])
@@ -235,10 +236,10 @@ def next_coefficient(learner, row):
     return copy.state()["beta"][-1]
 
 
-def test_restart_restarts_the_step_and_nothing_else(be):
+def test_restart_restarts_the_step_and_nothing_else():
     settings = LearnerSettings(label_rate=0.5, smoothness=0.0, ridge=0.0, step=0.4, loss="hinge")
     X, y = stream(15, seed=2)
-    learner = be.Learner(settings, 3, 40, 0, "float64")
+    learner = build_learner(settings, 3, 40, 0, "float64")
     learner.run(X, y)
     far = np.full(3, 40.0)  # K = 0 to every row: its coefficient is tau * c
     late = next_coefficient(learner, far)
@@ -253,18 +254,18 @@ def test_restart_restarts_the_step_and_nothing_else(be):
         np.testing.assert_array_equal(before[key], after[key])
 
 
-def test_the_estimated_label_rate_is_labels_over_rounds_with_this_one(be):
+def test_the_estimated_label_rate_is_labels_over_rounds_with_this_one():
     settings = LearnerSettings(manifold=False, loss="hinge", ridge=0.0)
-    learner = be.Learner(settings, 1, 10, 0, "float64")
+    learner = build_learner(settings, 1, 10, 0, "float64")
     far = iter(np.arange(1.0, 100.0) * 50.0)  # every score is 0, so every hinge loss is 1
     risks = [learner.learn(np.array([next(far)]), y)[1] for y in (1.0, np.nan, np.nan, -1.0, 1.0)]
     assert risks == [1.0, 0.0, 0.0, 4 / 2, 5 / 3]
 
 
-def test_a_frozen_run_leaves_the_function_and_counts_on_in_the_risk(be):
+def test_a_frozen_run_leaves_the_function_and_counts_on_in_the_risk():
     settings = LearnerSettings(**LIVELY)
     X, y = stream(60, seed=4)
-    learner = be.Learner(settings, 3, 8, 1, "float64")
+    learner = build_learner(settings, 3, 8, 1, "float64")
     learner.run(X[:30], y[:30])
     before = learner.state()
     f = oracle.Function.of_state(settings.kernel, before)
@@ -283,10 +284,10 @@ def test_a_frozen_run_leaves_the_function_and_counts_on_in_the_risk(be):
         state["labels"] += int(r.labelled)
 
 
-def test_without_the_manifold_term_unlabelled_rounds_leave_the_function_while_rows_are_added(be):
+def test_without_the_manifold_term_unlabelled_rounds_leave_the_function_while_rows_are_added():
     settings = LearnerSettings(manifold=False, ridge=0.1)
     X, _ = stream(20, seed=5)
-    learner = be.Learner(settings, 3, 20, 1, "float64")
+    learner = build_learner(settings, 3, 20, 1, "float64")
     learner.learn(X[0], 1.0)
     before = learner.predict_many(PROBES)
     _, risks = learner.run(X[1:], np.full(19, np.nan))
@@ -297,26 +298,26 @@ def test_without_the_manifold_term_unlabelled_rounds_leave_the_function_while_ro
     assert len(state["rows"]) == state["clock"] == state["seen"] == 20
 
 
-def test_without_the_manifold_term_a_replaced_unlabelled_row_changes_nothing(be):
+def test_without_the_manifold_term_a_replaced_unlabelled_row_changes_nothing():
     # Its coefficient is 0, so there is nothing to spread.
     settings = LearnerSettings(manifold=False)
     X, _ = stream(40, seed=6)
-    learner = be.Learner(settings, 3, 5, 1, "float64")
+    learner = build_learner(settings, 3, 5, 1, "float64")
     learner.run(X, np.full(40, np.nan))
     assert not learner.state()["beta"].any()
     assert not learner.predict_many(PROBES).any()
 
 
-def test_the_function_starts_at_zero(be):
-    learner = be.Learner(LearnerSettings(), 3, 5, 0, "float64")
+def test_the_function_starts_at_zero():
+    learner = build_learner(LearnerSettings(), 3, 5, 0, "float64")
     assert learner.predict(np.ones(3)) == 0.0
     assert learner.learn(np.ones(3), np.nan) == (0.0, 0.0)
 
 
-def test_the_function_never_leaves_the_ball(be):
+def test_the_function_never_leaves_the_ball():
     settings = LearnerSettings(radius=0.3, step=3.0, label_rate=0.1, loss="hinge")
     X, y = stream(60, seed=7)
-    learner = be.Learner(settings, 3, 6, 0, "float64")
+    learner = build_learner(settings, 3, 6, 0, "float64")
     norms = []
     for x, label in zip(X, y, strict=True):
         learner.learn(x, label)
@@ -328,22 +329,22 @@ def test_the_function_never_leaves_the_ball(be):
 # -- weights and late labels
 
 
-def test_a_weight_of_one_is_no_weight_to_the_bit(be):
+def test_a_weight_of_one_is_no_weight_to_the_bit():
     settings = LearnerSettings(on_skip="project", **LIVELY)
     X, y = stream(60, seed=3)
-    plain, weighted = (be.Learner(settings, 3, 9, 0, "float64") for _ in range(2))
+    plain, weighted = (build_learner(settings, 3, 9, 0, "float64") for _ in range(2))
     for x, label in zip(X, y, strict=True):
         assert plain.learn(x, label) == weighted.learn(x, label, 1.0)
     np.testing.assert_array_equal(plain.state()["beta"], weighted.state()["beta"])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_weight_multiplies_the_loss_and_nothing_else(be, loss):
+def test_a_weight_multiplies_the_loss_and_nothing_else(loss):
     # Without the manifold term the risk is c * loss, so a weight can go into c = 1 / label_rate.
     common = {"manifold": False, "loss": loss, "step": 0.2, "ridge": 0.0}
     X, y = stream(40, seed=4, labelled=0.6)
-    halved = be.Learner(LearnerSettings(label_rate=1.0, **common), 3, 40, 0, "float64")
-    plain = be.Learner(LearnerSettings(label_rate=0.4, **common), 3, 40, 0, "float64")
+    halved = build_learner(LearnerSettings(label_rate=1.0, **common), 3, 40, 0, "float64")
+    plain = build_learner(LearnerSettings(label_rate=0.4, **common), 3, 40, 0, "float64")
     for x, label in zip(X, y, strict=True):
         assert halved.learn(x, label, 2.5) == pytest.approx(plain.learn(x, label), rel=1e-12)
     np.testing.assert_allclose(halved.predict_many(PROBES), plain.predict_many(PROBES), rtol=1e-10)
@@ -352,10 +353,10 @@ def test_a_weight_multiplies_the_loss_and_nothing_else(be, loss):
 @pytest.mark.parametrize("label_rate", [None, 0.3])
 @pytest.mark.parametrize("on_skip", ["drop", "project"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_late_label_is_the_loss_part_of_a_step(be, loss, on_skip, label_rate):
+def test_a_late_label_is_the_loss_part_of_a_step(loss, on_skip, label_rate):
     settings = LearnerSettings(loss=loss, on_skip=on_skip, label_rate=label_rate, **LIVELY)
     X, y = stream(40, seed=5)
-    learner = be.Learner(settings, 3, 8, 0, "float64")
+    learner = build_learner(settings, 3, 8, 0, "float64")
     learner.run(X, y)
     kept = learner.state()["rows"][3]
     rng = np.random.default_rng(0)
@@ -381,8 +382,8 @@ def test_a_late_label_is_the_loss_part_of_a_step(be, loss, on_skip, label_rate):
             np.testing.assert_array_equal(after[key], before[key])
 
 
-def test_a_late_label_for_a_row_still_there_moves_its_coefficient_alone(be):
-    learner = be.Learner(LearnerSettings(), 3, 8, 0, "float32")
+def test_a_late_label_for_a_row_still_there_moves_its_coefficient_alone():
+    learner = build_learner(LearnerSettings(), 3, 8, 0, "float32")
     X, y = stream(40, seed=5)
     learner.run(X, y)
     before = learner.state()
@@ -393,8 +394,8 @@ def test_a_late_label_for_a_row_still_there_moves_its_coefficient_alone(be):
     assert changed.tolist() == [2]
 
 
-def test_a_late_label_keeps_f_in_the_ball(be):
-    learner = be.Learner(LearnerSettings(radius=0.5, step=5.0), 3, 8, 0, "float64")
+def test_a_late_label_keeps_f_in_the_ball():
+    learner = build_learner(LearnerSettings(radius=0.5, step=5.0), 3, 8, 0, "float64")
     X, y = stream(20, seed=5)
     learner.run(X, y)
     learner.learn_late(learner.state()["rows"][0], -1.0, 100.0)
@@ -402,8 +403,8 @@ def test_a_late_label_keeps_f_in_the_ball(be):
     assert f.norm() <= 0.5 + 1e-9
 
 
-def test_late_labels_before_any_row_and_without_a_value(be):
-    learner = be.Learner(LearnerSettings(on_skip="project"), 3, 8, 0, "float64")
+def test_late_labels_before_any_row_and_without_a_value():
+    learner = build_learner(LearnerSettings(on_skip="project"), 3, 8, 0, "float64")
     score, risk = learner.learn_late(np.zeros(3), 1.0)
     assert score == 0.0
     assert risk == pytest.approx(np.log(2.0))

@@ -10,27 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf2el.core import native_available
+from sf2el.core import native
+from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF, Laplacian, exp_or_zero
 from sf2el.paper.settings import LearnerSettings
 
 EPSILON = 2.0**-52
 SMALLEST_NORMAL = 2.0**-1022
 
-needs_native = pytest.mark.skipif(not native_available(), reason="the compiled core was not built")
-
-
-def native():
-    from sf2el.core import _native
-
-    return _native
-
 
 def numpy_exp(x):
     return float(exp_or_zero(np.array([x]))[0])
 
 
-@pytest.fixture(params=[pytest.param("native", marks=needs_native), "numpy"])
+@pytest.fixture(params=["native", "numpy"])
 def exp(request):
     return native().exp_neg if request.param == "native" else numpy_exp
 
@@ -52,7 +45,7 @@ def test_exp_is_exactly_zero_below_745_2(exp, x):
 
 @given(st.floats(-745.2, -708.4))
 def test_exp_is_zero_or_subnormal_from_708_4_down(x):
-    functions = [numpy_exp, native().exp_neg] if native_available() else [numpy_exp]
+    functions = [numpy_exp, native().exp_neg]
     assert all(0.0 <= exp(x) < SMALLEST_NORMAL for exp in functions)
 
 
@@ -70,12 +63,10 @@ def test_single_precision_exp_is_right_and_underflows_to_zero():
     expected = np.exp(grid.astype(float))
     np.testing.assert_allclose(exp_or_zero(grid), expected, rtol=3e-7)
     assert exp_or_zero(np.array([-87.4, -104.0, -1e30], np.float32)).tolist() == [0.0, 0.0, 0.0]
-    if native_available():
-        np.testing.assert_allclose([native().exp_neg32(float(x)) for x in grid], expected, rtol=3e-7)
-        assert [native().exp_neg32(x) for x in (-87.4, -104.0, -1e30)] == [0.0, 0.0, 0.0]
+    np.testing.assert_allclose([native().exp_neg32(float(x)) for x in grid], expected, rtol=3e-7)
+    assert [native().exp_neg32(x) for x in (-87.4, -104.0, -1e30)] == [0.0, 0.0, 0.0]
 
 
-@needs_native
 def test_log_is_right_to_a_few_units_in_the_last_place():
     rng = np.random.default_rng(0)
     grid = [
@@ -88,7 +79,6 @@ def test_log_is_right_to_a_few_units_in_the_last_place():
         assert native().log_positive(x) == pytest.approx(math.log(x), rel=4 * EPSILON, abs=1e-300)
 
 
-@needs_native
 def test_log_of_one_is_zero():
     assert native().log_positive(1.0) == 0.0
 
@@ -98,9 +88,9 @@ def test_log_of_one_is_zero():
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(1.0)], ids=repr)
-def test_the_score_of_a_far_row_is_exactly_zero(be, kernel, precision):
+def test_the_score_of_a_far_row_is_exactly_zero(kernel, precision):
     settings = LearnerSettings(kernel=kernel, label_rate=0.1)
-    learner = be.Learner(settings, 1, 4, 0, precision)
+    learner = build_learner(settings, 1, 4, 0, precision)
     learner.learn(np.array([0.0]), 1.0)
     assert learner.predict(np.array([0.0])) > 1.0
     assert learner.predict(np.array([750.0])) == 0.0
@@ -108,16 +98,16 @@ def test_the_score_of_a_far_row_is_exactly_zero(be, kernel, precision):
     assert learner.predict(np.array([1e100])) == 0.0
 
 
-def test_the_score_of_a_row_short_of_the_underflow_is_not(be):
-    learner = be.Learner(LearnerSettings(kernel=RBF(1.0), label_rate=0.1), 1, 4, 0, "float64")
+def test_the_score_of_a_row_short_of_the_underflow_is_not():
+    learner = build_learner(LearnerSettings(kernel=RBF(1.0), label_rate=0.1), 1, 4, 0, "float64")
     learner.learn(np.array([0.0]), 1.0)
     assert learner.predict(np.array([math.sqrt(708.0)])) == pytest.approx(5 * math.exp(-708.0), rel=1e-12)
     assert learner.predict(np.array([math.sqrt(708.4)])) < SMALLEST_NORMAL
 
 
-def test_an_edge_weight_that_underflows_leaves_the_manifold_term_out(be):
+def test_an_edge_weight_that_underflows_leaves_the_manifold_term_out():
     settings = LearnerSettings(kernel=RBF(1e-3), graph_width=1.0, ridge=0.0, smoothness=1.0, label_rate=1.0)
-    learner = be.Learner(settings, 1, 4, 0, "float64")
+    learner = build_learner(settings, 1, 4, 0, "float64")
     learner.learn(np.array([0.0]), 1.0)
     score, risk = learner.learn(np.array([27.4]), np.nan)  # 27.4^2 = 750.76
     assert 0.1 < score < learner.predict(np.array([0.0]))
