@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(wildcard native/*/*)
 
-.PHONY: demo test lint docs bench soak wheel wheel-test clean
+.PHONY: demo test lint docs bench soak wheel wheel-test sanitize clean
 
 demo: .venv/installed
 	$(BIN)/sf2el demo --out results/demo
@@ -41,6 +41,18 @@ wheel:
 wheel-test: wheel
 	.ci/wheel $(PYTHON)
 
+# The compiled core under the address and undefined-behaviour sanitizers: the tests of tests/native, and these.
+# SMALL=1: in a minute or so.
+ifdef SMALL
+SANITIZE_TESTS ?= $(wildcard tests/core tests/test_learner_oracle.py tests/test_posterior.py)
+else
+SANITIZE_TESTS ?= $(wildcard tests/core tests/paper tests/storage tests/experts \
+  $(patsubst %,tests/test_%.py,learner_oracle learner_labels posterior halves moments extremes persist embedded))
+endif
+
+sanitize: .venv/sanitize
+	SMALL=$(SMALL) .ci/sanitize $(SANITIZE_TESTS)
+
 clean:
 	rm -rf .venv build dist results docs/_build docs/auto_gallery
 
@@ -56,4 +68,8 @@ clean:
 
 .venv/docs: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
+.venv/sanitize: .venv/installed
+	$(BIN)/python -m pip install --quiet nanobind
 	touch $@

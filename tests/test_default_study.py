@@ -228,14 +228,16 @@ def test_drifting_streams_differ_only_in_their_concept():
 
 
 def test_forgetting_pays_after_a_jump_and_costs_where_nothing_drifts():
+    # The bank has an expert that forgets: what a rate for all experts adds is little, and asks for few labels.
     drift = replace(DECLARED.drift, rounds=2400)
-    gains = {}
-    for kind in ("stationary", "abrupt"):
-        stream = drifting(drift, kind, label_rate=1.0, seed=5)
-        never, some = (run_forgetting(stream, forget, 32 * KIB, 5) for forget in (0.0, 0.003))
-        gains[kind] = some - never
-    assert gains["abrupt"] > 0.01
-    assert gains["stationary"] < 0.005
+    gains = {"stationary": [], "abrupt": []}
+    for kind, found in gains.items():
+        for seed in (5, 6, 7):
+            stream = drifting(drift, kind, label_rate=0.3, seed=seed)
+            never, some = (run_forgetting(stream, forget, 32 * KIB, seed) for forget in (0.0, 0.003))
+            found.append(some - never)
+    assert np.mean(gains["abrupt"]) > 0.003
+    assert np.mean(gains["stationary"]) < 0.005
 
 
 # -- few labels

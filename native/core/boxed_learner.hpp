@@ -113,7 +113,8 @@ public:
         const size_t b = params_.capacity;
         constexpr std::uint64_t most = std::uint64_t(1) << 60;  // labels may be more than rows: some come late
         bool sound = c.n <= b && c.inverse_ready <= (learner.inverse() ? 1u : 0u) && c.labels < most && c.seen < most &&
-                     c.clock < most && c.seen_by_kind[0] < most && c.seen_by_kind[1] < most && c.decay[0] > 0.0 && c.decay[0] <= 1.0 && c.decay[1] > 0.0 && c.decay[1] <= 1.0 &&
+                     c.clock < most && c.seen_by_kind[0] < most && c.seen_by_kind[1] < most &&
+                     c.decay[0] >= 1e-18 && c.decay[0] <= 1.0 && c.decay[1] >= 1e-18 && c.decay[1] <= 1.0 &&
                      c.norm_bound >= 0.0 && c.norm_bound <= 1e300;
         const Real* reals = reinterpret_cast<const Real*>(block() + sizeof(LearnerCounters));
         const Real* end = learner.kinds() ? reinterpret_cast<const Real*>(learner.kinds())

@@ -78,13 +78,14 @@ public:
         const Dense left(gaps, gaps + 1, scratch);
         add_transposed_product(left, 1.0, across, across);
         for (size_t i = 0, g = 0; i < dim_; ++i)
-            if (row[i] != row[i]) view[i] = mean_[i] + left[g++][gaps];
+            if (row[i] != row[i]) view[i] = within(mean_[i] + left[g++][gaps], most_filled);
         if (!keep) return;
         for (size_t i = 0, g = 0; i < dim_; ++i) {
             if (row[i] == row[i]) continue;
             for (size_t j = 0, h = 0; j <= i; ++j) {
                 if (row[j] == row[j]) continue;
-                left[g][h] = covariance(i, j) - left[g][h];
+                left[g][h] = within(covariance(i, j) - left[g][h], most_filled * most_filled);
+                if (i == j && left[g][h] < 0.0) left[g][h] = 0.0;
                 ++h;
             }
             ++g;
@@ -109,7 +110,13 @@ public:
     }
 
 private:
-    static constexpr double fill_ridge = 1e-2;
+    // Scaled rows never come near the bound; sums that are no covariance, from damage, would go beyond all.
+    static constexpr double fill_ridge = 1e-2, most_filled = 1e6;
+
+    static double within(double value, double most) {
+        value = value < most ? value : most;
+        return value > -most ? value : -most;
+    }
 
     size_t dim_;
     double* count_;

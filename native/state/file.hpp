@@ -286,7 +286,7 @@ void map(A& a, Map& m, const ModelState& state, const Space& old, const Space* s
         if (!m.joint.empty()) {
             const std::size_t both = std::size_t(m.from) + m.to;
             Moments<float> joint(both, m.joint.at(), Moments<float>::Adopt{}, both);
-            bool sound = at_least(joint.count(), 0.0) && finite(joint.mean(), both) && finite(joint.sums(), packed_size(both));
+            bool sound = at_least(joint.count(), 0.0) && finite(joint.mean(), both, 1e15) && finite(joint.sums(), packed_size(both), 1e38);
             for (std::size_t i = 0; sound && i < both; ++i) sound = joint.sums()[packed_at(i, i)] >= 0.0f;
             a.require(sound, "the statistics of a map are none");
         }
@@ -322,11 +322,12 @@ void space(A& a, Space& s, ModelState& state) {
     perhaps(a, s.scaler, Space::scaler_bytes(s.room, s.precise));
     perhaps(a, s.moments, Moments<float>::bytes(s.room));
     if constexpr (A::reading) {
-        a.require(s.scaler.empty() != state.settings.scaled, "its scaling is none");
+        a.require(s.scaler.empty() != state.settings.scaled && s.precise == state.settings.precise, "its scaling is none");
+        a.require(s.moments.empty() || state.settings.scaled, "how its features vary together is not known");
         s.with_scaler([&](auto scaler) { a.require(scaler.is_sound(), "its scaling is none"); });
         if (!s.moments.empty()) {
             auto moments = s.all_moments();
-            bool sound = at_least(moments.count(), 0.0) && finite(moments.mean(), s.room) && finite(moments.sums(), packed_size(s.room));
+            bool sound = at_least(moments.count(), 0.0) && finite(moments.mean(), s.room, 1e15) && finite(moments.sums(), packed_size(s.room), 1e30);
             for (std::size_t i = 0; sound && i < s.dim(); ++i) sound = moments.sums()[packed_at(i, i)] >= 0.0f;
             a.require(sound, "how its features vary together is not known");
         }

@@ -30,11 +30,9 @@ inline void ModelState::observe_both(Space& old, Space& source, const Seen& seen
         double* filled = row + 2 * both;
         std::copy(fresh.raw.begin(), fresh.raw.begin() + std::ptrdiff_t(source.dim()), filled);
         if (fresh.gaps) source.with_scaler([&](auto scaler) { scaler.unscale_gaps(filled, fresh.values.data()); });
-        for (std::size_t i = 0; i < map.from; ++i) {
-            const double value = filled[i] == filled[i] ? filled[i] : fresh.values[i];
-            row[i] = value < largest_read ? (value > -largest_read ? value : -largest_read) : largest_read;
-        }
+        for (std::size_t i = 0; i < map.from; ++i) row[i] = filled[i] == filled[i] ? filled[i] : fresh.values[i];
         std::copy(shown, shown + map.to, row + map.from);
+        for (std::size_t i = 0; i < both; ++i) row[i] = row[i] < largest_read ? (row[i] > -largest_read ? row[i] : -largest_read) : largest_read;
         Moments<float>(both, map.joint.at(), Moments<float>::Adopt{}, both).observe(row, row + both);
     }
     ++map.rows;
@@ -147,16 +145,17 @@ inline void ModelState::solve_map(Space& old, Space& fresh) {
         map.form = map.wanted;
         map.solution = Block(Map::solution_bytes(q, p, map.form));
     }
-    constexpr double largest = 1e100;
+    // Within what single precision holds, and what a feature may be.
+    const auto within = [](double value, double largest) {
+        value = value < largest ? value : largest;
+        return value > -largest ? value : -largest;
+    };
     map.with_solution(0.0, [&](auto affine) {
         using Real = std::remove_reference_t<decltype(*affine.linear())>;
-        for (std::size_t j = 0; j < q; ++j) {
-            const double value = center[j] < largest ? center[j] : largest;
-            affine.center()[j] = value > -largest ? value : -largest;
-        }
+        for (std::size_t j = 0; j < q; ++j) affine.center()[j] = within(center[j], 1e100);
         for (std::size_t i = 0; i < p; ++i) {
-            for (std::size_t j = 0; j < q; ++j) affine.linear()[i * q + j] = Real(matrix[i * (q + 1) + j]);
-            affine.offset()[i] = matrix[i * (q + 1) + q];
+            for (std::size_t j = 0; j < q; ++j) affine.linear()[i * q + j] = Real(within(matrix[i * (q + 1) + j], 1e38));
+            affine.offset()[i] = within(matrix[i * (q + 1) + q], 1e100);
         }
     });
 }
@@ -185,12 +184,12 @@ inline void ModelState::deal(std::size_t older, double* weights) const {
     const Map* map = spaces[older].map ? &*spaces[older].map : nullptr;
     const double trust = map && map->solved() ? recovered_share(map->rows, doubt_of(older)) : 0.0;
     for (std::size_t j = 0; j < split; ++j) {
-        const double own = past > 0.0 ? standings[j].weight / past : 0.0;
-        const double base = past_prior > 0.0 ? standings[j].prior / past_prior : 0.0;
+        const double base = past_prior > 0.0 ? standings[j].prior / past_prior : 1.0 / double(split);
+        const double own = past > 0.0 ? standings[j].weight / past : base;
         weights[j] = trust * (worth * own + (1.0 - worth) * base);
     }
     for (std::size_t j = split; j < end; ++j) {
-        const double base = fresh_prior > 0.0 ? standings[j].prior / fresh_prior : 0.0;
+        const double base = fresh_prior > 0.0 ? standings[j].prior / fresh_prior : 1.0 / double(end - split);
         weights[j] = (1.0 - trust) * (worth * (kind[j - split] / kinds) + (1.0 - worth) * base);
     }
 }

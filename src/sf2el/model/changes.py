@@ -117,7 +117,7 @@ def _swap(state: State, shared: Iterable[int], partly: bool) -> list[Happened]:
     state.forgotten_after = FORGOTTEN_ROWS
     state.review_at = state.rows + FIRST_REVIEW
     grown = partly and set(before) <= set(now)
-    rows = -1 if psi is None else psi[2]
+    rows = psi[2] if psi is not None else 0 if state.opened_at == state.rows else -1
     told = [
         Happened(EventKind.GROWN, len(now), len(before), began)
         if grown
