@@ -1,4 +1,4 @@
-"""The way into the native state: what a call refuses leaves nothing behind, and no caller's code can hurt it."""
+"""The way into the native state: a refused call leaves nothing behind, and no caller's code can hurt it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_refused_row_leaves_nothing_for_the_next(call, y, weight):
         state = state.copy()
         state.begin({"a": 1.0})
         other.begin({"a": 1.0})
-    with pytest.raises(ValueError, match="label|weight"):
+    with pytest.raises(ValueError, match=r"label|weight"):
         if call == "run":
             state.run(np.ones((1, 2)), ["a", "stranger"], np.array([y]), np.array([weight]), False)
         elif call == "finish":
@@ -179,7 +179,7 @@ ODD_NAMES = ["", "n" * 65_534, 10**60 - 1, -(10**60) + 1, "\0", "é"]
 def test_a_name_that_no_file_could_hold_is_refused(name):
     state = opened()
     before = saved(state)
-    with pytest.raises(ValueError, match="name|UTF|Unicode"):
+    with pytest.raises(ValueError, match=r"name|UTF|Unicode"):
         state.learn({"a": 1.0, name: 1.0}, 1.0, 1.0)
     with pytest.raises(ValueError, match="rename"):
         run(state, [1.0, 1.0], ["a", name], 1.0)
@@ -311,7 +311,7 @@ def test_spaces_and_experts_that_there_are_not(call):
 def test_shapes_that_there_are_not(call):
     state = opened()
     before = saved(state)
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"no such|no growing|takes features|no room|form|entries beside"):
         call(state)
     assert saved(state) == before
 

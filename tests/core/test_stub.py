@@ -18,8 +18,7 @@ def plain(kind: str) -> str:
     """A type as nanobind or the stub writes it, in the words of the stub."""
     kind = re.sub(r"(numpy\.)?ndarray\[[^]]*\]", "Floats", kind)
     kind = re.sub(r"sf2el\.core\._native\.|collections\.abc\.|builtins\.", "", kind)
-    kind = kind.replace("tuple[int, int, int, int, int]", "Code")
-    return kind
+    return kind.replace("tuple[int, int, int, int, int]", "Code")
 
 
 def read(function: ast.FunctionDef) -> dict:
