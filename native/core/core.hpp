@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gaussian_map.hpp"
-#include "halved.hpp"
+#include "half_posterior.hpp"
 #include "hedge.hpp"
 #include "learner.hpp"
 #include "moments.hpp"

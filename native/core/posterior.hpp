@@ -122,9 +122,9 @@ public:
         return std::sqrt(1.0 + pi_over_eight * (v > least_variance ? v : least_variance));
     }
 
-    // Whether a row without a label, with these kernels to n kept rows, may tell an expert anything.
+    // Whether a row without a label, with these kernels to n kept rows, may teach an expert anything.
     template <class Kernel>
-    static bool may_tell(const PosteriorParams& p, const PosteriorCounters& c, const Kernel* k) {
+    static bool may_teach(const PosteriorParams& p, const PosteriorCounters& c, const Kernel* k) {
         if (!(p.tie_noise > 0.0) || !p.size || c.ties >= p.most_ties) return false;
         double nearest = 0.0, farther = 0.0;
         for (size_t s = 0; s < c.n; ++s) {
@@ -132,7 +132,7 @@ public:
             if (own > farther) farther = own < nearest ? own : nearest;
             if (own > nearest) nearest = own;
         }
-        // Kernels are computed anew in another precision: near the limit the row is gone through.
+        // Kernels are computed again in another precision: near the limit the row is learned all the same.
         constexpr double slack = 0.999;
         return may_join(p, c.n, slack * nearest) || (c.n > 1 && tie_weight(p, c.n, farther) >= slack * least_tie);
     }
@@ -171,7 +171,7 @@ public:
     }
 
 private:
-    friend class Halved;
+    friend class HalfPosterior;
 
     static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
                             step_back = 0.05, least_tie = 1e-2;

@@ -47,7 +47,7 @@ sf2el::Map::Form form_of(int form) {
 }
 
 // A feature's name as plain text or a plain whole number: looking these up runs no code of the caller's. Null: it is
-// neither, or, unless `any`, only its own code would tell.
+// neither, or, unless `any`, only its own code can say.
 nb::object plain_name(PyObject* key, bool any) {
     PyObject* plain = nullptr;
     if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) return nb::borrow(key);
@@ -142,7 +142,7 @@ public:
         return nb::cast(own(std::move(out), {n}));
     }
 
-    // Scores, weights and who is awake; None where nothing of the row is known.
+    // Scores, weights and which experts are awake; None where nothing of the row is known.
     nb::object explain(nb::handle x) {
         const Cleared cleared(*this);
         read(x);
@@ -166,7 +166,7 @@ public:
         return int(code);
     }
 
-    // Whom a prediction for a row rests on: weight of recovered experts, number of the space.
+    // What a prediction for a row rests on: weight of recovered experts, number of the space.
     std::pair<double, std::uint64_t> whose(nb::handle x) {
         const Cleared cleared(*this);
         read(x);
@@ -380,7 +380,7 @@ public:
         return out;
     }
 
-    // Candidates that are there often enough to be taken up; `sightings`: that are enough. `now`: in the row at hand.
+    // Candidates of the row at hand that are there often enough to be used; `sightings`: that are enough.
     std::vector<std::uint32_t> rising(int sightings) const {
         std::vector<std::uint32_t> out;
         for (const std::uint32_t id : state_.candidates)
@@ -545,7 +545,7 @@ private:
     void read(nb::handle x) {
         if (read_plain(x.ptr())) return;
         if (!reader().is_valid()) throw nb::value_error("A row must be a dict of features, each a plain number.");
-        const nb::object found = reader()(x);  // tells what is wrong, or gives plain numbers
+        const nb::object found = reader()(x);  // says what is wrong, or gives plain numbers
         nb::dict clean;
         for (const auto& [key, value] : nb::cast<nb::dict>(found)) {
             const nb::object name = plain_name(key.ptr(), true);

@@ -174,7 +174,7 @@ public:
                 throw nb::value_error("This state does not fit this learner: its kinds of rows differ.");
             ++c.kept[s.kinds[i]];
         }
-        // Unknown after a state of the other backend: the next step computes the norm itself.
+        // Where it is not given, the next step computes the norm itself.
         c.norm_bound = in.contains("norm_bound") ? nb::cast<double>(in["norm_bound"]) : HUGE_VAL;
         if (in.contains("refreshes")) c.refreshes = nb::cast<std::uint64_t>(in["refreshes"]);
         core_->set_state(s);
