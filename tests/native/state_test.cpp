@@ -343,7 +343,7 @@ private:
                 state.gapped = true;
                 for (Space& one : state.spaces) one.spells.resize(one.dim(), 0);
                 return;
-            default: state.policy[0] = random_.chance(0.3) ? std::int64_t(state.rows + 5) : 0;
+            default: state.young_until = random_.chance(0.3) ? state.rows + 5 : 0;
         }
     }
 
