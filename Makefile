@@ -29,7 +29,6 @@ soak: .venv/installed
 	$(BIN)/python benchmarks/soak_budget.py
 	$(BIN)/python benchmarks/soak_budget.py --kind paper
 	$(BIN)/python benchmarks/soak_files.py
-	$(BIN)/python benchmarks/soak_posterior.py
 	$(BIN)/python benchmarks/soak_run.py
 
 # For 3.11, or for 3.12 and newer: as PYTHON is.

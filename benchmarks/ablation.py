@@ -1,12 +1,9 @@
 """What each part of the default is worth: accuracy with it less accuracy without it, on the same streams.
 
-The parts: what unlabelled rows teach (ties between kept rows, and the paper's learner), the map fitted also
-on rows without the old features (against inverting the overlap's regression, and against plain ridge), what
-it makes of how the old ones are read (their units, and where they are 0), a linear expert to which features
-count by how evenly they vary, experts that see the new space white, new experts that are taught by the old
-ones, labels that are matched, and the factors that make experts as sure as they are right. The default in
-64 KiB; streams of the study (seeds from 200 on), but more of them: a part's worth is small beside what the
-seeds differ by.
+A part is left out of every plan: experts of a kind, a view or a rate of forgetting, what spaces keep of how
+their features vary together, or the map; its bytes are not used for anything else. The default in 64 KiB;
+streams of the study (seeds from 200 on), but more of them: a part's worth is small beside what the seeds
+differ by.
 
     SF2EL_DATA=FOLDER python benchmarks/ablation.py [--seeds 100] [--jobs 2] [--rates 0.3 0.05 0.02]
 """
@@ -15,10 +12,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -31,16 +27,14 @@ from rich.table import Table  # noqa: E402
 
 from sf2el import SF2EL  # noqa: E402
 from sf2el.datasets import load  # noqa: E402
-from sf2el.experts.posterior import PosteriorSettings  # noqa: E402
-from sf2el.maps import joint_map as maps  # noqa: E402
-from sf2el.mixing import weights  # noqa: E402
-from sf2el.model import bank as recipe  # noqa: E402
+from sf2el.experts.kinds import Code, Kind, View  # noqa: E402
+from sf2el.memory.ladder import Allocation, plan  # noqa: E402
+from sf2el.model import strategy  # noqa: E402
 from sf2el.streams import stream_for  # noqa: E402
 
 DATASETS = ("credit-a", "diabetes", "svmguide3", "swiss", "htru_2", "magic04")
 LARGE = ("htru_2", "magic04")
 FIRST_SEED, OVERLAP = 200, 10
-SURENESS = "sureness"
 
 
 class Job(NamedTuple):
@@ -52,43 +46,44 @@ class Job(NamedTuple):
     seed: int
 
 
-@contextmanager
-def bank_of(change: Callable[[Any], Any]) -> Any:
-    """The bank with every entry changed, or left out where the change gives None."""
-    entries = tuple(changed for entry in recipe.BANK if (changed := change(entry)) is not None)
-    with patch.object(recipe, "BANK", entries):
-        yield
+Change = Callable[[Allocation], Allocation]
 
 
-def ridge(known: Any, divisor: float, backend: str | None) -> Any:
-    """Regress the old features on the new ones, standardised, without a doubt of it."""
-    new, rows, covariance = known.new_dim, known.rows, np.asarray(known.covariance)
-    deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:new], 0.0))
-    inverse = np.divide(1.0, deviation, out=np.zeros(new), where=deviation > 1e-12)
-    own = rows * covariance[:new, :new] * np.outer(inverse, inverse)
-    both = rows * covariance[:new, new:] * inverse[:, None]
-    found = np.linalg.solve(own + 0.1 * np.eye(new), both)
-    mean = np.asarray(known.mean)
-    return np.column_stack([(inverse[:, None] * found).T, mean[new:]]), mean[:new].copy(), 0.0
+def experts_without(leaves: Callable[[Code], bool]) -> Change:
+    """Return a change that leaves out experts."""
+
+    def change(found: Allocation) -> Allocation:
+        spaces = tuple(
+            own and own._replace(experts=tuple(code for code in own.experts if not leaves(code)))
+            for own in found.spaces
+        )
+        return found._replace(spaces=spaces)
+
+    return change
 
 
-WITHOUT: dict[str, Callable[[], Any]] = {
-    "what unlabelled rows teach": lambda: bank_of(
-        lambda entry: None if entry.paper else replace(entry, ties=False)
+WITHOUT: dict[str, Change] = {
+    "narrow radial functions": experts_without(lambda code: code.kind is Kind.NARROW),
+    "wide radial functions": experts_without(lambda code: code.kind is Kind.WIDE),
+    "an expert that forgets": experts_without(lambda code: code.rate > 0),
+    "views of what is missing": experts_without(lambda code: code.view is not View.EXPECTED),
+    "how features vary together": lambda found: found._replace(
+        spaces=tuple(own and own._replace(related=False) for own in found.spaces)
     ),
-    "ties": lambda: bank_of(lambda entry: replace(entry, ties=False)),
-    "the paper's learner": lambda: bank_of(lambda entry: None if entry.paper else entry),
-    "later rows in the map": lambda: patch.object(maps.JointMap, "_shown", lambda self, new: None),
-    "how old features are read": lambda: patch.object(maps, "as_read", lambda space: None),
-    "the Gaussian map (ridge)": lambda: patch.object(maps, "gaussian_map", ridge),
-    "matched labels": lambda: patch.object(
-        recipe, "PosteriorSettings", lambda **known: PosteriorSettings(**(known | {"matched": False}))
-    ),
-    "teaching": lambda: patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights)),
-    "even features": lambda: patch.object(recipe, "pays_evenness", lambda space: False),
-    "white experts": lambda: patch.object(recipe, "whiten", lambda self, stage: None),
-    SURENESS: lambda: patch.object(weights, "sure_of", lambda task: False),
+    "the map": lambda found: found._replace(maps=(None,) * len(found.maps)),
 }
+
+
+@contextmanager
+def changed(change: Change) -> Iterator[None]:
+    """Change every plan."""
+
+    def without(*given: Any) -> Allocation | None:
+        found = plan(*given)
+        return None if found is None else change(found)
+
+    with patch.object(strategy, "plan", without):
+        yield
 
 
 class Measured(NamedTuple):
@@ -117,7 +112,7 @@ def run(job: Job) -> Measured:
     """Return what a job's model is worth."""
     if not job.without:
         return measured(job)
-    with WITHOUT[job.without]():
+    with changed(WITHOUT[job.without]):
         return measured(job)
 
 
@@ -155,13 +150,11 @@ def main() -> None:
                 error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
                 cells.append(f"{values.mean():{'+' if without else ''}.4f} ({error:.4f})")
             table.add_row(without or "accuracy of the default", *cells, end_section=not without)
-        for without in ("", SURENESS):
-            cells = []
-            for dataset in DATASETS:
-                own = [one for job, one in found.items() if job[:3] == (without, dataset, rate)]
-                cells.append(f"{np.mean([one.certainty - one.accuracy for one in own]):+.3f}")
-            said = "mean probability of what it says less accuracy"
-            table.add_row(f"{said}, without sureness" if without else said, *cells)
+        cells = []
+        for dataset in DATASETS:
+            own = [one for job, one in found.items() if job[:3] == ("", dataset, rate)]
+            cells.append(f"{np.mean([one.certainty - one.accuracy for one in own]):+.3f}")
+        table.add_row("mean probability of what it says less accuracy", *cells)
         Console(width=150).print(table)
 
 

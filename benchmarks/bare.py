@@ -17,7 +17,8 @@ from typing import Any
 
 from common import DIM, RESULTS, ROOT, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el.core import _native, backend
+from sf2el.core import native, variant
+from sf2el.core.learner import build_learner
 
 SIZES = (20, 60, 200, 1000)
 TARGET = 2.0
@@ -31,13 +32,12 @@ def measure() -> list[Row]:
 
 
 def measure_size(b: int, program: Path, built: str) -> list[Row]:
-    native = backend("native")
     X, _, y = stream(ROUNDS)
     window = max(200, 3_000_000 // (b * b + 600))
     learners: dict[str, Any] = {}
 
     def from_empty(on_skip: str) -> Any:
-        learners[on_skip] = native.Learner(learner_settings(on_skip), DIM, b, 0)
+        learners[on_skip] = build_learner(learner_settings(on_skip), DIM, b, 0)
         return lambda: learners[on_skip].run(X, y)
 
     def going_on(on_skip: str) -> Any:
@@ -82,8 +82,7 @@ def compile_bare() -> tuple[Path, str]:
     compiler = shutil.which(os.environ.get("CXX", "c++")) or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise SystemExit("No C++ compiler was found: install g++ or clang++, or set CXX.")
-    variant = os.environ.get("SF2EL_VARIANT", "auto")
-    wide = _native.wide_usable() if variant == "auto" else variant == "wide"
+    wide = native().wide_usable() if variant() == "auto" else variant() == "wide"
     RESULTS.mkdir(exist_ok=True)
     program = RESULTS / ("bare_wide" if wide else "bare_base")
     flags = [*deterministic_flags(), *(["-mavx2"] if wide else [])]

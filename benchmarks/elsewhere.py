@@ -18,13 +18,9 @@ import argparse
 import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from importlib import import_module
 from itertools import product
-from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is loaded: a process a core
     os.environ.setdefault(threads, "1")
@@ -32,9 +28,6 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is l
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 
-from sf2el.maps import joint_map as maps  # noqa: E402
-from sf2el.mixing import weights  # noqa: E402
-from sf2el.model import bank as recipe  # noqa: E402
 from sf2el.reproduce.declared import settings_file  # noqa: E402
 from sf2el.reproduce.default_baselines import LOGISTIC, REFIT, run_refit, run_river  # noqa: E402
 from sf2el.reproduce.default_units import run_default  # noqa: E402
@@ -50,7 +43,6 @@ LEAST_ROWS, MOST_ROWS, LEAST_FEATURES = 200, 4000, 5
 FIRST_SEED = 100
 """Settings, the default's and FESL-c's, were chosen on seeds below."""
 OVERLAP, BUDGETS, RATES = 10, (4, 16, 64), (0.3, 0.05)
-PARTS = ("sureness", "doubt", "teaching", "units")
 MIXED, HALVES = "mixtures", "halves"
 FESL = "FESL-c, tuned"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "elsewhere.md"
@@ -107,19 +99,6 @@ def fesl_settings() -> list[dict[str, Any]]:
     ]
 
 
-@contextmanager
-def without_doubt() -> Any:
-    """No map asks how far the old features explain the new ones."""
-    solver = import_module("sf2el.core.numpy_backend.gaussian_map")
-    sums = import_module("sf2el.core.numpy_backend.map_sums")
-
-    def trusting(known: Any, divisor: float, backend: str | None) -> Any:
-        return solver.gaussian_map(known, divisor)
-
-    with patch.object(sums, "CAUTION", inf), patch.object(maps, "gaussian_map", trusting):
-        yield
-
-
 def run(job: Job) -> dict[str, float]:
     """Return the accuracy of every method after a change of features; NaN where a budget is too small.
 
@@ -136,13 +115,6 @@ def run(job: Job) -> dict[str, float]:
     for budget in BUDGETS:
         accuracy = run_default(stream, 1024 * budget, job.seed).get("accuracy", np.nan)
         found[f"{budget} KiB"] = accuracy
-    unsure = patch.object(weights, "sure_of", lambda task: False)
-    untaught = patch.object(recipe, "taught", lambda space, outputs, y, weights, told: (y, weights))
-    unread = patch.object(maps, "as_read", lambda space: None)
-    for part, without in zip(PARTS, (unsure, without_doubt(), untaught, unread), strict=True):
-        with without:
-            accuracy = run_default(stream, 1024 * BUDGETS[-1], job.seed).get("accuracy", np.nan)
-        found[f"{BUDGETS[-1]} KiB without {part}"] = accuracy
     found[LOGISTIC] = np.mean(run_river(LOGISTIC, stream, job.seed) == y)
     for name, said in run_refit(stream, growth=0.3, seed=job.seed).items():
         found[name] = np.mean(said == y)
@@ -182,7 +154,7 @@ def table(told: dict[tuple[str, float], dict[str, dict[str, float]]]) -> list[st
         "| --- | --- | --- | --- | --- | --- |",
     ]
     methods = [f"{budget} KiB" for budget in BUDGETS[::-1]]
-    methods += [f"{ours} without {part}" for part in PARTS] + [FESL, LOGISTIC, *REFIT]
+    methods += [FESL, LOGISTIC, *REFIT]
     for (kind, rate), sets in told.items():
         for method in methods:
             pairs = np.array([[one[ours], one[method]] for one in sets.values()])

@@ -9,7 +9,7 @@ from typing import Any
 
 from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el.core import backend
+from sf2el.core.learner import build_learner
 
 BUFFER = 60
 MARKS = (1_000, 10_000, 100_000, 1_000_000)
@@ -23,7 +23,7 @@ MOST_MEMORY = 1.01
 def measure() -> list[Row]:
     # Every window is timed on a copy that stands at the mark, so that a repeat is of the same rounds.
     standing: dict[int, Any] = {}
-    learner = backend("native").Learner(learner_settings("project"), DIM, BUFFER, 0)
+    learner = build_learner(learner_settings("project"), DIM, BUFFER, 0)
     X, _, y = stream(CHUNK)
     rss: dict[int, float] = {}
     nbytes: dict[int, float] = {}

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from sf2el import SF2EL
+from sf2el.experts.kinds import code_of
 
 KIB = 1024
 SIZES = ((10, 16), (60, 64))
@@ -37,7 +38,7 @@ BUYS = (8, 25, 60, 200), (2, 4, 16, 64)
 
 TABLES = {
     "latency": "microseconds: median / 99.9 % / most",
-    "memory": "most bytes in one call beside what was there before it; then scratch, rows, largest file",
+    "memory": "most bytes in one call beside what was there before it; then `memory_overhead`, largest file",
     "buys": "experts in the first space, and after a change of features",
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "memory.md"
@@ -48,7 +49,6 @@ PHASES = {
     "overlap": "both",
     "swap": "old features are given up",
     "new": "new features",
-    "refit": "the map is fitted anew",
 }
 
 Row = tuple[dict[str, float], str | None]
@@ -94,7 +94,7 @@ def stream(features: int, seed: int, counts: tuple[int, int, int] = (OLD, BOTH, 
     return rows
 
 
-def phase_of(model: Any, before: tuple[int, bool], due: bool) -> str:
+def phase_of(model: Any, before: tuple[int, bool]) -> str:
     """Return what a row has brought to a model that was at ``before``."""
     index, opened = where(model)
     if index > before[0]:
@@ -103,12 +103,16 @@ def phase_of(model: Any, before: tuple[int, bool], due: bool) -> str:
         return "opening"
     if index == 0:
         return "overlap" if opened else "old"
-    return "refit" if due else "new"
+    return "new"
 
 
 def where(model: Any) -> tuple[int, bool]:
     """Return the number of the current space, and whether another is beside it."""
-    return (0, False) if model._stage is None else (model._stage.index, model._stage.upcoming is not None)
+    state = model._engine.state
+    if not state.spaces:
+        return 0, False
+    here = state.spaces - (2 if state.incoming and not state.vanished else 1)
+    return int(state.space(here)[3]), bool(state.incoming and not state.vanished)
 
 
 # ---- time
@@ -118,13 +122,13 @@ def times(budget: int, rows: list[Row], seed: int) -> Iterator[tuple[str, int, i
     """Yield the phase of every row, and the nanoseconds of predicting and of learning it."""
     model = SF2EL(budget=budget, seed=seed)
     for x, y in rows:
-        before, due = where(model), model._refit_at == model._rows_seen + 1
+        before = where(model)
         start = perf_counter_ns()
         model.predict_one(x)
         middle = perf_counter_ns()
         model.learn_one(x, y)
         end = perf_counter_ns()
-        yield phase_of(model, before, due), middle - start, end - middle
+        yield phase_of(model, before), middle - start, end - middle
 
 
 def latency(features: int, kib: int) -> list[list[str]]:
@@ -199,19 +203,19 @@ def counted(features: int, kib: int, library: str) -> list[int]:
         model.learn_one(*rows[0])
         file = 0
         for t, (x, y) in enumerate(rows[1:]):
-            before, due = where(model), model._refit_at == model._rows_seen + 1
+            before = where(model)
             start = begin()
             model.predict_one(x)
             predicted = most() - start
             start = begin()
             model.learn_one(x, y)
             taken = max(predicted, most() - start)
-            phase = phase_of(model, before, due)
+            phase = phase_of(model, before)
             found[phase] = max(found[phase], taken)
             if t % 50 == 0:
                 file = max(file, len(model.to_bytes()))
     overhead = model.memory_overhead()
-    return [*[found[phase] for phase in PHASES], overhead["scratch"], overhead["rows"], file]
+    return [*[found[phase] for phase in PHASES], overhead["peak"], overhead["wrapper"], file]
 
 
 # ---- what a budget buys
@@ -226,37 +230,33 @@ def buys(features: int, kib: int) -> list[str]:
             model.learn_one(x, y)
     except ValueError:
         return [str(features), f"{kib} KiB", "refused", "", "", ""]
-    first = _experts(model._stage.current)
+    first = _experts(model, "current")
     try:
         for x, y in rows[300:]:
             model.learn_one(x, y)
     except ValueError:
         return [str(features), f"{kib} KiB", first, "refused", "", ""]
-    stage = model._stage
-    psi = stage.psi
-    kind = (
-        "none" if psi is None else "16 bits a number" if getattr(psi, "brief", False) else "32 bits a number"
-    )
-    if psi is not None and getattr(psi, "settled", False):
-        kind += ", not fitted anew"
-    past = "-" if psi is None or stage.past is None else _experts(stage.past)
-    now = _experts(stage.current)
-    if stage.current.dim != features:
-        now += f" (of {stage.current.dim} features)"
-    return [str(features), f"{kib} KiB", first, now, past, kind]
+    state = model._engine.state
+    past, psi = _experts(model, "recovered"), state.map(state.spaces - 2) if state.spaces > 1 else None
+    kind = "none" if psi is None else {1: "16 bits a number", 2: "32 bits a number"}.get(psi[4], "none")
+    if psi is not None and not psi[6]:
+        kind += ", not fitted again"
+    return [str(features), f"{kib} KiB", first, _experts(model, "current"), past, kind]
 
 
-def _experts(space: Any) -> str:
+def _experts(model: Any, role: str) -> str:
     """Return the experts of a space: radial ones with their number of functions, then the others."""
-    radial, others = [], []
-    for seat in space.seats:
-        size = getattr(getattr(seat, "settings", None), "size", 0)
-        if size:
-            radial.append(size)
-        else:
-            others.append(seat.name)
-    told = [f"{len(radial)} radial of {'/'.join(map(str, sorted(set(radial))))}"] if radial else []
-    return ", ".join(told + others) or "none"
+    engine = model._engine
+    codes = [
+        code_of(code)
+        for space in range(engine.state.spaces)
+        if engine.role(space) == role
+        for code, *_ in engine.state.experts(space)
+    ]
+    radial = sorted({code.size for code in codes if code.size})
+    count = sum(1 for code in codes if code.size)
+    found = [f"{count} radial of {'/'.join(map(str, radial))}"] if radial else []
+    return ", ".join(found + [code.name for code in codes if not code.size]) or "none"
 
 
 # ---- printing
@@ -274,7 +274,7 @@ def printed(name: str) -> str:
         head = ["features", "budget", "first space", "then: new features", "vanished features", "map"]
         return table(head, [buys(features, kib) for features in BUYS[0] for kib in BUYS[1]], "---")
     if name == "memory":
-        return table(["bytes", *PHASES.values(), "`scratch`", "`rows`", "file"], memory())
+        return table(["bytes", *PHASES.values(), "`peak`", "`wrapper`", "file"], memory())
     head = ["rows with", "how many", "`predict_one`", "`learn_one`, a label", "`learn_one`, none"]
     return "\n\n".join(
         f"{features} features in {kib} KiB:\n\n{table(head, latency(features, kib))}"

@@ -17,7 +17,8 @@ import numpy as np
 from common import DIM, LABEL_RATE, Row, faster, fastest, learner_settings, main, stream
 from per_row import paper_model
 
-from sf2el.core import backend
+from sf2el.core import native
+from sf2el.core.learner import build_learner
 
 BUFFER = 60
 OLD_ROUNDS, NEW_ROUNDS, OVERLAP = 5_000, 5_000, 10
@@ -78,12 +79,11 @@ NOTE = (
 
 
 def ours_whole(spaces: TwoSpaces, on_skip: str) -> Any:
-    native = backend("native")
     settings = learner_settings(on_skip)
-    old = native.Learner(settings, DIM, BUFFER, 0)
-    new = native.Learner(settings, DIM, BUFFER, 1)
-    psi = native.RecoveryMap(DIM, DIM, 1e-3, False)
-    hedge = native.Hedge(2, float(np.sqrt(np.log(2.0) / NEW_ROUNDS)))
+    old = build_learner(settings, DIM, BUFFER, 0)
+    new = build_learner(settings, DIM, BUFFER, 1)
+    psi = native().RecoveryMap(DIM, DIM, 1e-3, False)
+    hedge = native().Hedge(2, float(np.sqrt(np.log(2.0) / NEW_ROUNDS)))
     t, both = OLD_ROUNDS, slice(OLD_ROUNDS - OVERLAP, OLD_ROUNDS)
 
     def job() -> float:

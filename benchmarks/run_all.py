@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common import RESULTS, Row, load, save, show
 
-SCRIPTS = ("per_row", "bare", "backends", "openmoa_fesl", "flat", "threads")
+SCRIPTS = ("per_row", "bare", "openmoa_fesl", "flat", "threads")
 
 
 def run(script: str, folder: Path) -> list[Row]:

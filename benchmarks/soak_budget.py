@@ -46,11 +46,11 @@ def make(kind: str, **more: Any) -> SF2EL:
 class Walk:
     """One model led through random spaces and budgets."""
 
-    def __init__(self, seed: int, backend: str | None, kind: str) -> None:
+    def __init__(self, seed: int, kind: str) -> None:
         self.rng = np.random.default_rng(seed)
         self.tally = Tally()
         self.budget = 16 * 1024
-        self.model = make(kind, budget=self.budget, seed=seed, backend=backend)
+        self.model = make(kind, budget=self.budget, seed=seed)
         self.labels = 2 if kind == "paper" else 4
         self.tally.budgets.append(self.budget)
         self.current = self.new_space()
@@ -156,10 +156,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--backend", choices=["native", "numpy"])
     parser.add_argument("--kind", choices=["default", "paper"], default="default")
     given = parser.parse_args()
-    walk = Walk(given.seed, given.backend, given.kind)
+    walk = Walk(given.seed, given.kind)
     start = perf_counter()
     while walk.tally.rounds < given.rounds:
         walk.step()

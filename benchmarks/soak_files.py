@@ -45,7 +45,7 @@ def main() -> int:
             harms[f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {error}"[:160]] += 1
             if given.keep:
                 given.keep.mkdir(parents=True, exist_ok=True)
-                (given.keep / f"{len(harms)}.safetensors").write_bytes(data)
+                (given.keep / f"{len(harms)}.sf2el").write_bytes(data)
         slowest = max(slowest, perf_counter() - began)
     for text, count in sorted(counts.items()):
         print(f"{text:<24}{count:>8,}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el.core import backend
+from sf2el.core.learner import build_learner
 
 BUFFER = 60
 ROUNDS = 20_000
@@ -16,11 +16,10 @@ TARGET = 1.3
 
 
 def measure() -> list[Row]:
-    native = backend("native")
     X, _, y = stream(ROUNDS)
 
     def prepare(count: int) -> Any:
-        learners = [native.Learner(learner_settings("project"), DIM, BUFFER, seed) for seed in range(count)]
+        learners = [build_learner(learner_settings("project"), DIM, BUFFER, seed) for seed in range(count)]
         threads = [Thread(target=learner.run, args=(X, y)) for learner in learners]
 
         def job() -> None:

@@ -138,6 +138,8 @@ class Folder:
             if COMPILER is None:
                 pytest.skip("no C++ compiler on the PATH")
             command = command.replace("c++", COMPILER, 1)
+        # This interpreter's own, be it installed with a script or not.
+        command = re.sub(r"(^|[|;&]\s*)sf2el ", rf"\1{shlex.quote(sys.executable)} -m sf2el ", command)
         done = subprocess.run(
             command,
             shell=True,

@@ -2,9 +2,9 @@
 What the model makes of features that come and go
 =================================================
 
-Five features over 130 rows. Sensor ``b`` fails now and then, and nothing follows from that. At row 40 two
-new sensors appear beside the old ones, and at row 60 the old ones are gone: the features have been swapped.
-At row 100 the old ones are back, and at row 115 the new ones go.
+Five features over 190 rows. Sensor ``b`` fails now and then, and nothing follows from that. At row 80 two
+new sensors appear beside the old ones, and at row 100 the old ones are gone: the features have been swapped.
+At row 150 the old ones are back, and at row 170 the new ones go.
 """
 
 import random
@@ -15,18 +15,18 @@ from sf2el import SF2EL
 
 random.seed(3)
 FEATURES = ["a", "b", "c", "u", "v"]
-ROWS = 130
+ROWS = 190
 
 
 def row(t):
     """Return the features that are there at a time."""
     a, b, c = (random.gauss(0, 1) for _ in range(3))
     x = {}
-    if t < 60 or t >= 100:
+    if t < 100 or t >= 150:
         x |= {"a": a, "b": b, "c": c}
         if random.random() < 0.2:
             del x["b"]
-    if 40 <= t < 115:
+    if 80 <= t < 170:
         x |= {"u": a + b, "v": b - c}
     return x, "up" if a > 0 else "down"
 
@@ -41,11 +41,11 @@ for t in range(ROWS):
 # %%
 # Of all events those that are about features:
 
-BEGINS = ("first space", "overlap", "swap", "return", "back", "wider", "late", "gone again")
-events = [event for event in model.events().last if event.text.startswith(BEGINS)]
+BEGINS = ("first_space", "opened", "joined", "swapped", "grown", "returned", "closed")
+events = [event for event in model.events().last if event.kind in BEGINS]
 for event in events:
     print(f"row {event.row:3}, certain in {event.certain:3}: {event.text}")
-assert [event.row for event in events] == [0, 40, 60, 100, 115]
+assert [event.row for event in events] == [0, 82, 100, 152, 170]
 
 # %%
 # A bar is a feature that is there. A line is where something began, and a dot the row that made it
@@ -59,7 +59,7 @@ for place, name in enumerate(FEATURES):
 for event in events:
     axes.plot([event.row, event.row], [-0.7, 4.6], color="#444444", lw=1)
     axes.plot(event.certain + 0.45, -0.7, "o", color="#444444", ms=4, clip_on=False)
-    word = event.text.split(":")[0].split(" to ")[0]
+    word = event.kind.replace("_", " ")
     axes.text(event.row + 0.6, -1.0, word, va="bottom", ha="left", fontsize=10, color="#444444")
 axes.set(xlim=(0, ROWS), ylim=(4.6, -1.1), xlabel="row")
 axes.set_yticks(range(len(FEATURES)), FEATURES)

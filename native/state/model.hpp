@@ -517,12 +517,13 @@ private:
         bool observed = false;   // whether any of its own features is there
         bool recovered = false;
         std::size_t gaps = 0;
-        std::vector<double> raw, values, zero, flagged;
+        std::vector<double> raw, values, zero, flagged, mean;
         std::vector<double> filled;  // what the values were before a map that is being fitted recovered some
 
         const double* view(View which) const {
             if (which == View::zero && !zero.empty()) return zero.data();
             if (which == View::flagged && !flagged.empty()) return flagged.data();
+            if (which == View::mean && !mean.empty()) return mean.data();
             return values.data();
         }
     };
@@ -606,6 +607,8 @@ private:
                 for (std::size_t j = 0; j < n; ++j) seen.values[j] = seen.raw[j] == seen.raw[j] ? seen.raw[j] : 0.0;
             else space.with_scaler([&](auto scaler) { scaler.scale(seen.raw.data(), seen.values.data(), keep && !ended); });
         }
+        seen.mean.clear();
+        if (seen.gaps && seen.observed && needs(space, View::mean)) seen.mean = seen.values;
         if (!space.moments.empty() && seen.observed && (seen.gaps || counts)) {
             auto moments = space.all_moments();
             if (!seen.gaps) {
@@ -660,6 +663,7 @@ private:
         }
         for (std::size_t j = 0; j < map.to; ++j)
             if (seen.raw[j] != seen.raw[j]) seen.values[j] = recovered[j];
+        seen.mean.clear();
         seen.known = seen.recovered = true;
     }
 

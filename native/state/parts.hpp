@@ -65,8 +65,8 @@ struct ExpertShape {
 };
 
 // How an expert sees a row: what is missing as it is expected, as zero, or as zero with a flag a feature.
-enum class View : std::uint8_t { expected, zero, flagged };
-constexpr std::size_t views = 3;
+enum class View : std::uint8_t { expected, zero, flagged, mean };
+constexpr std::size_t views = 4;
 
 // By what the outside knows an expert: its kind, its rate of forgetting and its form are entries of lists there.
 struct ExpertCode {

@@ -25,6 +25,7 @@ class View(IntEnum):
     EXPECTED = 0
     ZERO = 1
     FLAGGED = 2
+    MEAN = 3
 
 
 class Form(IntEnum):
@@ -36,7 +37,7 @@ class Form(IntEnum):
 
 
 KIND_PRIORS = {Kind.LINEAR: 0.5, Kind.NARROW: 0.25, Kind.WIDE: 0.25, Kind.LIGHT: 0.5, Kind.LEARNER: 1.0}
-VIEW_PRIORS = {View.EXPECTED: 1.0, View.ZERO: 0.3, View.FLAGGED: 0.3}
+VIEW_PRIORS = {View.EXPECTED: 1.0, View.ZERO: 0.3, View.FLAGGED: 0.3, View.MEAN: 1.0}
 RATES = (0.0, 0.01)
 """Share of what was learned that becomes uncertain again with each label."""
 RATE_PRIORS = (1.0, 0.2)

@@ -180,7 +180,7 @@ class _Ladder:
         if lone and best is not None and best.size >= FORESEEN:
             twin = self._with_a_twin()._highest(available, RUNGS[-1].end)
             if twin is not None and (twin.rung, twin.size) > (best.rung, best.size):
-                return self.at(twin.rung, twin.size)
+                return self._highest(available, twin.size)  # alone it may keep a second width that a twin would not
         return best
 
     def _with_a_twin(self) -> _Ladder:
@@ -253,6 +253,8 @@ class _Ladder:
             for view in (View.ZERO, View.FLAGGED):
                 heavy = linear and has(Part.VIEWS)
                 codes.append(Code(Kind.LINEAR, view, form=Form.HALF) if heavy else Code(Kind.LIGHT, view, form=Form.FULL))
+        if role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
+            codes.append(Code(Kind.LINEAR, View.MEAN, form=Form.HALF))
         if role == "current" and has(Part.RATE):
             codes += [Code(Kind.LINEAR, rate=rate, form=plain) for rate in range(1, len(RATES))]
         if role != "older" and not outdone:
