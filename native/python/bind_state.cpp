@@ -426,7 +426,10 @@ public:
         check_features(ids, nullptr, room);
         Transitions(state_).open(ids, room, related, mapped);
     }
-    void close() { Transitions(state_).close(); forget_released(); }
+    void close(const std::vector<std::uint32_t>& stay) {
+        Transitions(state_).close(stay);
+        forget_released();
+    }
     void advance() { Transitions(state_).advance(); }
     void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(older(s), mapped); }
     void forget(std::size_t s) {
@@ -521,7 +524,7 @@ private:
 
     // A space that has another after it.
     std::size_t older(std::size_t s) const {
-        if (s + 1 >= state_.spaces.size()) throw nb::index_error("There is no such space before another.");
+        if (at(s) + 1 == state_.spaces.size()) throw nb::index_error("There is no such space before another.");
         return s;
     }
 
@@ -738,7 +741,7 @@ void bind_state(nb::module_& m) {
         .def("solution_bytes", &State::solution_bytes, "new"_a, "old"_a, "form"_a)
         .def("moments_bytes", &State::moments_bytes, "room"_a)
         .def("open", &State::open, "ids"_a, "room"_a, "related"_a, "mapped"_a)
-        .def("close", &State::close)
+        .def("close", &State::close, "stay"_a = std::vector<std::uint32_t>{})
         .def("advance", &State::advance)
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)

@@ -58,15 +58,14 @@ public:
         return 8 * RecoveryMap::reals(p);
     }
 
-    // The space beside the current one is gone again, or its features have joined.
-    void close() {
+    // The space beside the current one is gone again, or its features have joined. Those that stay are candidates
+    // even if no other space has them: one is about to open with them.
+    void close(const std::vector<std::uint32_t>& stay = {}) {
         if (!state_.incoming) return;
-        const bool dealt = state_.dealt;
-        drop_newest();
+        drop_newest(stay);
         state_.spaces.back().map.reset();
         state_.incoming = state_.dealt = false;
         if (state_.settings.paper) state_.begin_hedge();
-        (void)dealt;
         normalise();
         state_.schedule();
     }
@@ -395,12 +394,13 @@ private:
         }
     }
 
-    void drop_newest() {
+    void drop_newest(const std::vector<std::uint32_t>& stay) {
         Space& space = state_.spaces.back();
         state_.standings.resize(state_.standings.size() - space.experts.size());
         for (const std::uint32_t id : space.ids) {
             leave(id);
-            release(id);
+            if (std::find(stay.begin(), stay.end(), id) == stay.end()) release(id);
+            else --state_.features[id].spaces;
         }
         state_.spaces.pop_back();
     }

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from sf2el import SF2EL
 from sf2el.core import native
 
 LIGHT, LINEAR = (3, 0, 0, 0, 0), (0, 0, 0, 0, 0)
@@ -118,6 +119,34 @@ def test_a_space_forgotten_while_its_feature_is_at_hand():
     assert state.names(state.space(0)[0]) == ["c"]
     saved(state)
     state.learn({"c": 1.0, "new": 1.0}, 1.0, 1.0)
+    saved(state)
+
+
+def test_a_feature_of_a_closed_space_that_another_opens_with_keeps_its_name():
+    state = opened("a")
+    ids = state.begin({"a": 1.0, "c": 1.0, "d": 1.0})
+    state.open(ids[1:], 2, False, False)
+    state.add(1, LIGHT, 1.0, 0.5, [])
+    state.finish(1.0, 1.0)
+    state.begin({"a": 1.0, "c": 1.0})
+    state.close(ids[1:2])
+    assert state.names(ids) == ["a", "c", None]
+    state.open(ids[1:2], 1, False, False)
+    state.finish(1.0, 1.0)
+    assert (state.names(state.space(1)[0]), state.candidates()) == (["c"], [])
+    saved(state)
+
+
+def test_a_space_that_was_back_goes_on_with_half_of_its_features():
+    """It closes, and one opens with those of its features that stay: these must be the same features."""
+    rng, model = np.random.default_rng(0), SF2EL(budget="64KiB", seed=1)
+    a, b = [f"a{i}" for i in range(4)], [f"b{i}" for i in range(4)]
+    for names, rows in ((a, 100), (a + b, 20), (b, 180), (a + b, 10), (a[:2] + b, 190)):
+        for row in rng.normal(size=(rows, len(names))):
+            model.learn_one(dict(zip(names, row.tolist(), strict=True)), bool(row[0] > 0))
+    state = model._engine.state
+    assert [set(state.names(state.space(s)[0])) for s in range(state.spaces)] == [set(b), set(a[:2])]
+    assert any(event.kind == "closed" for event in model.events()[0])
     saved(state)
 
 
@@ -300,7 +329,7 @@ def test_spaces_and_experts_that_there_are_not(call):
         lambda s: s.expert_bytes((5, 0, 0, 0, 0), 1, 1, 1),
         lambda s: s.expert_bytes((256, 0, 0, 0, 0), 1, 1, 1),
         lambda s: s.expert_bytes((0, 0, 200, 0, 0), 1, 1, 1),
-        lambda s: s.add(0, (0, 3, 0, 0, 0), 1.0, 0.1, []),
+        lambda s: s.add(0, (0, 9, 0, 0, 0), 1.0, 0.1, []),
         lambda s: s.reshape(0, 0, (0, 0, 0, -1, 0)),
         lambda s: s.grow(0),
         lambda s: s.grow(2),
