@@ -134,8 +134,8 @@ public:
     }
 
     // Learns a row, unless its features may change the spaces: then nothing is touched. `said`: room for what was
-    // predicted before, or null. `settled`: the features have been counted and change nothing.
-    // `whose`: room for what that rested on, or null.
+    // predicted before, NaN where nothing of the row is known, or null. `settled`: the features have been counted
+    // and change nothing. `whose`: room for what that rested on, or null.
     Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false, Whose* whose = nullptr) {
         if (!settled) {
             if (spaces.empty() || wakes(row, strangers)) return Learned::change;
@@ -147,7 +147,7 @@ public:
         if (said) {
             if (score(w)) mix(w, said);
             else
-                for (std::size_t k = 0; k < outputs; ++k) said[k] = 0.0;
+                for (std::size_t k = 0; k < outputs; ++k) said[k] = std::numeric_limits<double>::quiet_NaN();
             if (whose) *whose = rests_on(w);
         }
         if (vanishes(w)) vanish(w);

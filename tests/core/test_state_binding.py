@@ -91,6 +91,17 @@ def test_a_class_that_there_is_no_score_for_is_refused(y):
     assert state.learn(row, 2.0, 1.0) == 0
 
 
+def test_what_is_not_known_is_said_alike_of_rows_and_tables():
+    state, other = opened(), opened()
+    rows = np.array([[NAN, NAN, 1.0], [1.0, NAN, 1.0]])
+    said = run(state, rows, ["a", "b", "c"], [1.0, 1.0])[2]
+    many = other.predict_many(rows, ["a", "b", "c"])
+    assert other.predict({"c": 1.0}) is None
+    assert np.isnan([said[0, 0], many[0, 0]]).all()
+    other.learn({"c": 1.0}, 1.0, 1.0)
+    assert said[1, 0] == other.predict({"a": 1.0, "c": 1.0})
+
+
 # -- features that are given up while their row is at hand
 
 
