@@ -228,7 +228,7 @@ def test_drifting_streams_differ_only_in_their_concept():
 
 
 def test_forgetting_pays_after_a_jump_and_costs_where_nothing_drifts():
-    # The bank has an expert that forgets: what a rate for all experts adds is little, and asks for few labels.
+    # The bank has an expert that forgets: a rate for all experts adds little, and only where labels are few.
     drift = replace(DECLARED.drift, rounds=2400)
     gains = {"stationary": [], "abrupt": []}
     for kind, found in gains.items():

@@ -77,9 +77,9 @@ def test_it_is_told_in_few_lines_too(name, tmp_path):
 
 def test_the_two_sides_of_a_map_are_told(tmp_path):
     model = SF2EL(budget="16KiB")
-    for t in range(60):
+    for t in range(90):
         x = {f"a{j}": float(t * (j + 2) % 7) for j in range(4)}
-        if t >= 40:
+        if t >= 70:
             x |= {f"b{j}": float(t * (j + 3) % 5) for j in range(3)}
         model.learn_one(x, t % 2)
     model.save(tmp_path / "m.sf2el")

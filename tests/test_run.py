@@ -874,7 +874,7 @@ def test_page_is_whole_and_escapes_names(tmp_path):
     for title in (
         "Which features came when",
         "How well it went",
-        "Who is followed",
+        "Which experts count",
         "Risk",
         "Memory",
         "What happened",

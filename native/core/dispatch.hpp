@@ -85,6 +85,7 @@ struct Variant {
     std::unique_ptr<AnyLearner> (*learner)(const LearnerParams&, bool single_precision);
     std::unique_ptr<AnyPosterior> (*posterior)(const PosteriorParams&, Precision);
     std::unique_ptr<AnyLogistic> (*logistic)(const LogisticParams&);
+    void (*fill)(std::size_t room, std::size_t dim, void* block, const double* row, double* view, double* scratch, bool keep);
     double (*map)(const MapKnown&, double* matrix, double* center);
 };
 

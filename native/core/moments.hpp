@@ -59,47 +59,48 @@ public:
             if (keep) observe(view, own);
             return;
         }
+        // Sums of products, those of observed features first, with the row itself as the last column: each step takes
+        // one observed feature out of the rest. What is left of the gaps is their covariance given the row.
+        const size_t stride = (dim_ + lanes) / lanes * lanes;
+        Real* m = reinterpret_cast<Real*>(scratch);
+        size_t* order = reinterpret_cast<size_t*>(m + dim_ * stride);
+        for (size_t i = 0, a = 0, g = seen; i < dim_; ++i) order[row[i] == row[i] ? a++ : g++] = i;
         double trace = 0.0;
-        for (size_t i = 0; i < dim_; ++i) trace += covariance(i, i);
-        const double ridge = (fill_ridge + 1.0 / *count_) * trace / double(dim_) + 1e-12;
-        // Among those seen R'R; with the gaps R'^-1 C; and the row itself, R'^-1 (x - mean), as the last column.
-        const Dense among(seen, seen, scratch), across(seen, gaps + 1, scratch);
-        for (size_t i = 0, a = 0; i < dim_; ++i) {
-            if (row[i] != row[i]) continue;
-            for (size_t j = 0, b = 0, g = 0; j < dim_; ++j) {
-                if (row[j] != row[j]) across[a][g++] = covariance(i, j);
-                else if (b++ >= a) among[a][b - 1] = covariance(i, j);
-            }
-            across[a][gaps] = view[i] - mean_[i];
-            ++a;
+        for (size_t i = 0; i < dim_; ++i) trace += double(sums_[packed_at(i, i)]);
+        const Real ridge = static_cast<Real>((fill_ridge + 1.0 / *count_) * trace / double(dim_) + 1e-12 * *count_);
+        for (size_t a = 0; a < dim_; ++a) {
+            const size_t i = order[a];
+            Real* to = m + a * stride;
+            for (size_t b = 0; b < a; ++b) to[b] = Real(0);
+            for (size_t b = a; b < dim_; ++b) to[b] = sums_[packed_at(i, order[b])];
+            for (size_t b = dim_; b < stride; ++b) to[b] = Real(0);
+            if (a < seen) to[dim_] = static_cast<Real>(view[i] - mean_[i]);
         }
-        factor(among, [&](size_t) { return ridge; });
-        solve_lower(among, across);
-        const Dense left(gaps, gaps + 1, scratch);
-        add_transposed_product(left, 1.0, across, across);
-        for (size_t i = 0, g = 0; i < dim_; ++i)
-            if (row[i] != row[i]) view[i] = within(mean_[i] + left[g++][gaps], most_filled);
+        for (size_t i = 0; i < seen; ++i) {
+            const Real* from = m + i * stride;
+            const Real pivot = Real(1) / ((from[i] > Real(0) ? from[i] : Real(0)) + ridge);
+            for (size_t j = i + 1; j < dim_; ++j) {
+                const Real share = from[j] * pivot;
+                Real* to = m + j * stride;
+                for (size_t k = j / lanes * lanes; k < stride; ++k) to[k] -= share * from[k];
+            }
+        }
+        for (size_t a = seen; a < dim_; ++a) {
+            const size_t i = order[a];
+            view[i] = within(mean_[i] - double(m[a * stride + dim_]), most_filled);
+        }
         if (!keep) return;
-        for (size_t i = 0, g = 0; i < dim_; ++i) {
-            if (row[i] == row[i]) continue;
-            for (size_t j = 0, h = 0; j <= i; ++j) {
-                if (row[j] == row[j]) continue;
-                left[g][h] = within(covariance(i, j) - left[g][h], most_filled * most_filled);
-                if (i == j && left[g][h] < 0.0) left[g][h] = 0.0;
-                ++h;
-            }
-            ++g;
-        }
+        const double by = 1.0 / *count_;
         observe(view, own);
-        for (size_t i = 0, g = 0; i < dim_; ++i) {
-            if (row[i] == row[i]) continue;
-            for (size_t j = 0, h = 0; j <= i; ++j)
-                if (row[j] != row[j]) sums_[packed_at(i, j)] += static_cast<Real>(left[g][h++]);
-            ++g;
-        }
+        for (size_t a = seen; a < dim_; ++a)
+            for (size_t b = a; b < dim_; ++b) {
+                const double left = within(double(m[a * stride + b]) * by, most_filled * most_filled);
+                sums_[packed_at(order[a], order[b])] += static_cast<Real>(a == b && left < 0.0 ? 0.0 : left);
+            }
     }
 
-    static size_t fill_reals(size_t dim) { return dim + 2 * Dense::reals(dim, dim) + 2 * Dense::reals(dim, dim + 1); }
+    // In doubles: a row of deviations, a matrix, and an order of the features.
+    static size_t fill_reals(size_t dim) { return dim + dim * (dim + lanes) + dim; }
 
     double& count() { return *count_; }
     double* mean() { return mean_; }
@@ -112,6 +113,7 @@ public:
 private:
     // Scaled rows never come near the bound; sums that are no covariance, from damage, would go beyond all.
     static constexpr double fill_ridge = 1e-2, most_filled = 1e6;
+    static constexpr size_t lanes = 8;
 
     static double within(double value, double most) {
         value = value < most ? value : most;

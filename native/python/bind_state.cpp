@@ -138,8 +138,9 @@ public:
         std::vector<double> out(state_.outputs);
         if (!state_.predict(row_, out.data())) return nb::none();
         if (out.size() == 1) return nb::float_(out[0]);
-        const std::size_t n = out.size();
-        return nb::cast(own(std::move(out), {n}));
+        nb::list list;
+        for (const double value : out) list.append(value);
+        return list;
     }
 
     // Scores, weights and which experts are awake; None where nothing of the row is known.

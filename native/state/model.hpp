@@ -176,7 +176,7 @@ public:
     bool wakes(const Row& row, bool strangers) const {
         if (rows + 1 >= wake_at) return true;
         if (!gapped) {
-            const Space& own = spaces[current()];
+            const Space& own = spaces.back();  // features of a space that ends beside it are no gaps
             for (const std::uint32_t id : own.ids)
                 if (!row.has(id) && has_any(row, own)) return true;
         }
@@ -609,16 +609,14 @@ private:
         }
         seen.mean.clear();
         if (seen.gaps && seen.observed && needs(space, View::mean)) seen.mean = seen.values;
-        if (!space.moments.empty() && seen.observed && (seen.gaps || counts)) {
-            auto moments = space.all_moments();
-            if (!seen.gaps) {
-                moments.observe(seen.values.data(), grown(w.scratch, n));
-            } else {
-                double* scratch = grown(w.scratch, Moments<float>::fill_reals(n));
-                moments.fill(seen.raw.data(), seen.values.data(), scratch, counts);
-            }
+        // What a map will recover need not be guessed from the rest, unless the map is fitted on it.
+        const bool recovers = seen.gaps && next && next->known && space.map && space.map->solved();
+        const bool guessed = counts || !recovers || (keep && incoming && s == current());
+        if (!space.moments.empty() && seen.observed && (seen.gaps || counts) && guessed) {
+            double* scratch = grown(w.scratch, Moments<float>::fill_reals(n));
+            variant().fill(space.room, n, space.moments.at(), seen.raw.data(), seen.values.data(), scratch, counts);
         }
-        if (seen.gaps && next && next->known && space.map && space.map->solved()) {
+        if (recovers) {
             if (incoming && s == current()) seen.filled = seen.values;
             recover(space, seen, *next, s, w);
         }

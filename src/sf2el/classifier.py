@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sf2el.inputs.labels import UNLABELLED, ClassWeight, Label, Labels
 from sf2el.inputs.tables import Table, labels_of, table_of
 from sf2el.memory.budget import parse_budget
 from sf2el.model.engine import Block, Engine
+from sf2el.model.protocols import Strategy
 from sf2el.model.strategy import BankStrategy
 from sf2el.model.stream import Row, StreamModel, Track
 from sf2el.paper.kernels import RBF, Kernel, plain_number
@@ -395,6 +396,7 @@ class SF2EL(StreamModel):
             if saved.kind != cls.KIND:
                 raise ValueError(f"it holds a {saved.kind}, to be read by another class than {cls.__name__}")
             model = cls.__new__(cls)
+            strategies: dict[str, Callable[[dict[str, Any]], Strategy]]
             strategies = {"bank": BankStrategy.of, "paper": PaperStrategy.of}
             strategy = strategies[saved.strategy](saved.parameters)
             model._engine = files.restored(saved, strategy, Labels.of(saved.targets))

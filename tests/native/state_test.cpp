@@ -142,7 +142,8 @@ public:
         const double y = next_label();
         std::vector<double> said(state.outputs, 0.0);
         Row row = known(named);
-        if (state.predict(row, said.data())) finite(said, "predicts");
+        const bool known = state.predict(row, said.data());
+        if (known) finite(said, "predicts");
         const bool strangers = row.present.size() < named.size();
         bool settled = false;
         if (state.spaces.empty()) {
@@ -162,7 +163,7 @@ public:
         if (state.rows >= state.review_at) state.review_at = never;
         if (learned != Learned::change && random_.chance(0.08)) change();
         forget_released();
-        finite(said, "said");
+        if (said[0] == said[0] || known) finite(said, "said");
         if (random_.chance(0.1)) state.learn_late(row, fitting(next_label()), 2.0);
         for (const auto& [name, value] : named) {
             if (ids_.count(name) || random_.chance(0.3)) continue;

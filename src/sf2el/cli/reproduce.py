@@ -119,7 +119,7 @@ def reproduce(
 
 @dataclass(frozen=True)
 class Output:
-    """Where results are written, and how they are told."""
+    """Where results are written, and how they are printed."""
 
     folder: Path
     as_json: bool
@@ -288,7 +288,7 @@ def _print(result: Reproduction) -> None:
                     table.add_row("  published", *published, style="dim", end_section=True)
         console.print(table, highlight=False)
     if any(dataset.simulated for dataset in result.datasets.values()):
-        click.echo("(sim.): simulated, since the paper's data could not be had.")
+        click.echo("(sim.): simulated, since the paper's data could not be obtained.")
 
 
 def _axis(experiment: Experiment) -> str:

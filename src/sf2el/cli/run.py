@@ -202,7 +202,7 @@ def _settings(options: dict[str, Any]) -> RunSettings:
 
 
 def _checkpoint(save: Path | None, resume: Path | None) -> Checkpoint | None:
-    """Return the checkpoint to go on from; None begins anew."""
+    """Return the checkpoint to go on from; None starts with the first row."""
     from sf2el.running import read_checkpoint
 
     if resume is None:
@@ -211,7 +211,9 @@ def _checkpoint(save: Path | None, resume: Path | None) -> Checkpoint | None:
     if path.exists():
         return read_checkpoint(path)
     if save is None or _checkpoint_path(save) != path:
-        raise ValueError(f"There is no checkpoint {path}; name the FILE that --save named, or start anew.")
+        raise ValueError(
+            f"There is no checkpoint {path}; name the FILE that --save named, or start without --resume."
+        )
     click.echo(f"There is no checkpoint {path} yet: starting with the first row.", err=True)
     return None
 

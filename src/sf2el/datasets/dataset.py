@@ -56,7 +56,7 @@ class Dataset:
     licence
         What is known of the data's licence.
     simulated
-        Whether the rows stand in for data that could not be had.
+        Whether the rows stand in for data that could not be obtained.
     path
         The file that was read, on this machine; None where the rows are generated.
 

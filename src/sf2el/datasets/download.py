@@ -54,7 +54,7 @@ def fetch(name: str, folder: Folder | None = None) -> Fetched:
 
     A file is checked against its published sha256 and then moved into place, so that a broken download
     leaves nothing behind. Of Credit-a, Diabetes and Svmguide3 there are two files, the raw one and the one
-    preprocessed for FESL; where only the second cannot be had, ``problems`` says so.
+    preprocessed for FESL; where only the second cannot be obtained, ``problems`` says so.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def prequential(
     Anything with ``predict_one`` and ``learn_one`` can be evaluated, river's models included. A model whose
     ``learn_one`` takes no label None is not called on unlabelled rows, and one whose ``learn_one`` has no
     ``late`` learns a delayed label as an ordinary row when it arrives. A model that answers True and False,
-    as river's binary ones do, is told labels of 1 and -1 or 1 and 0 as True and False.
+    as river's binary ones do, gets labels of 1 and -1 or 1 and 0 as True and False.
 
     Time O(1) a round beside the model's own. Memory O(window + delay), whatever the stream's length: AUCs
     come from histograms of 2000 bins, and when there are more than 1000 windows each two become one.

@@ -1,4 +1,4 @@
-"""Rounds to evaluate: what is seen, what is true, and which labels a model is told when."""
+"""Rounds to evaluate: what is seen, what is true, and which labels a model gets when."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ModelsWords:
     """Puts the labels of a stream into the model's words.
 
     River's binary models answer True and False, and some of them learn wrongly from any other labels. So a
-    model that answers with booleans is told booleans, and is scored by them. A stream that has booleans of
+    model that answers with booleans gets booleans, and is scored by them. A stream that has booleans of
     its own is left as it is.
 
     >>> words = ModelsWords()

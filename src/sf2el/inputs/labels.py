@@ -198,7 +198,7 @@ class Labels:
             return self.commonest()
         if self.outputs == 1:
             return self.seen[0] if output >= 0.0 else self.seen[1]
-        return self.seen[int(np.argmax(output))]
+        return self.seen[output.index(max(output))]
 
     def commonest(self) -> Label:
         """Return the label that was seen most often so far; of equals, and in the paper's model, the first."""

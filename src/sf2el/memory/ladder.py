@@ -19,6 +19,10 @@ Role = Literal["older", "ended", "current", "incoming"]
 WIDEST_RELATED = 128
 """Features up to which a space keeps how they vary together."""
 
+WIDEST_LINEAR = 128
+"""Features up to which linear experts have a covariance: a row takes time by its square, and on bags of words the
+logistic ones were as good."""
+
 STANDING_BYTES = 48
 """What the mixture keeps of an expert, and its code."""
 
@@ -246,16 +250,16 @@ class _Ladder:
             return None
         form = Form.FULL if has(Part.SINGLE) else Form.HALF if has(Part.INVERSE) else Form.LEAST
         plain = Form.FULL if form is Form.FULL else Form.HALF
-        linear = has(Part.LINEAR if role == "current" else Part.ENDED_LINEAR)
+        linear = shape.room <= WIDEST_LINEAR and has(Part.LINEAR if role == "current" else Part.ENDED_LINEAR)
         kind, kind_form = (Kind.LINEAR, plain) if linear else (Kind.LIGHT, Form.FULL)
         codes = [Code(kind, form=kind_form)]
         if role in ("current", "incoming") and self.shapes.gapped and has(Part.LIGHT_VIEWS):
             for view in (View.ZERO, View.FLAGGED):
                 heavy = linear and has(Part.VIEWS)
                 codes.append(Code(Kind.LINEAR, view, form=Form.HALF) if heavy else Code(Kind.LIGHT, view, form=Form.FULL))
-        if role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
+        if linear and role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
             codes.append(Code(Kind.LINEAR, View.MEAN, form=Form.HALF))
-        if role == "current" and has(Part.RATE):
+        if linear and role == "current" and has(Part.RATE):
             codes += [Code(Kind.LINEAR, rate=rate, form=plain) for rate in range(1, len(RATES))]
         if role != "older" and not outdone:
             codes += self._radial(i, place, size, form)

@@ -55,8 +55,11 @@ def make(state: State, transitions: Iterable[Transition], present: int) -> list[
 
 
 def note_gaps(state: State, present: Iterable[int]) -> list[Happened]:
-    """Begin to count absences at the first row with missing values."""
-    own = features_of(state, current_space(state))
+    """Begin to count absences at the first row with missing values.
+
+    Beside a newer space the current one may be ending: what it misses then is no gap.
+    """
+    own = features_of(state, state.spaces - 1)
     missing = set(own) - set(present)
     if state.gapped or not missing or len(missing) == len(own):
         return []

@@ -33,8 +33,15 @@ class Targets(Protocol):
 class Strategy(Protocol):
     """Which experts and maps there are, and in how many bytes."""
 
-    seed: int
-    policy: FeaturePolicy
+    @property
+    def seed(self) -> int:
+        """Seed of everything random."""
+        ...
+
+    @property
+    def policy(self) -> FeaturePolicy:
+        """What decides on spaces."""
+        ...
 
     def size(self) -> str:
         """Return what a model without a budget says of its size."""

@@ -319,7 +319,7 @@ def _protocol(content: Content) -> Section:
         "T1 = n // 2 rounds with the old features, the last "
         f"{protocol['overlap']} of them with both, then only the new ones. Accuracy over all rounds after "
         "the swap, each predicted before it is learned, with hindsight labels. All get the same streams.",
-        "SF2EL is told rows, feature names and the labels that are revealed, and nothing else; it "
+        "SF2EL gets rows, feature names and the labels that are revealed, and nothing else; it "
         "standardises features online and looks at no later row. No setting differs between datasets.",
         f"The paper's methods: {protocol['paper']['reading']} reading, buffer of "
         f"{protocol['paper']['buffer']} rows, tuned to each dataset at a label rate of .3 on other seeds, "

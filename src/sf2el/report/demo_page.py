@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Svg = Callable[[str, str], str]
 
 AFTER_THE_SWAP = {
-    ("scratch",): "starts anew",
+    ("scratch",): "starts afresh",
     ("updating",): "goes on, recovered",
     ("fixed",): "frozen, recovered",
     ("updating", "scratch"): "does both",
@@ -44,7 +44,7 @@ def demo_page(demo: Demo, drawn: Mapping[str, Drawing], *, version: str, variant
                     f"{_accuracy(demo, 'SF2EL'):.1%}",
                     "correct after the swap with SF2EL, which builds on the past",
                 ),
-                (f"{_accuracy(demo, 'NOGD+MR'):.1%}", "correct with NOGD+MR, which starts anew"),
+                (f"{_accuracy(demo, 'NOGD+MR'):.1%}", "correct with NOGD+MR, which starts afresh"),
                 (f"{BUFFER} rows", "of memory for each learner"),
                 (f"{demo.overlap} rounds", "in which old and new sensors are both read"),
             ]
@@ -70,7 +70,7 @@ def demo_page(demo: Demo, drawn: Mapping[str, Drawing], *, version: str, variant
 def _stream(demo: Demo, svg: Svg) -> Section:
     before, after = demo.rounds
     text = f"""Rows arrive one at a time. The device first says which class a row belongs to; then, in
-        {demo.label_rate:.0%} of the rounds, it is told the truth. The rows lie on two spirals wound into
+        {demo.label_rate:.0%} of the rounds, it learns the truth. The rows lie on two spirals wound into
         each other, one for each class. Naming the larger class every time would be right in
         {demo.majority:.0%} of the rounds after the swap."""
     swap = f"""For {before - demo.overlap} rounds only the old sensors are read, for {demo.overlap} both,
@@ -99,7 +99,7 @@ def _memory(demo: Demo, svg: Svg) -> Section:
 
 
 def _comparison(demo: Demo) -> Section:
-    text = """After the swap one can start anew (NOGD), go on with recovered readings and keep learning
+    text = """After the swap one can start afresh (NOGD), go on with recovered readings and keep learning
         (uROGD) or not (fROGD), or do both and give more weight to whichever does better (FESL-Variant,
         SF2EL). The methods named +MR, and SF2EL, also learn from rows without a label, by asking that rows
         close to each other get similar scores: manifold regularisation."""
@@ -144,7 +144,7 @@ def _risk(demo: Demo, svg: Svg) -> Section:
         learned function is, and how differently it treats rows that are close to each other."""
     caption = f"""Average risk from the swap up to each round, for the methods that learn from all rows:
         mean over runs, and a band of one standard deviation. The very first rounds leave the frame. Look at
-        the left: {EARLY} rounds after the swap NOGD+MR, which started anew, is at
+        the left: {EARLY} rounds after the swap NOGD+MR, which started afresh, is at
         {at("NOGD+MR", EARLY - 1)}, and uROGD+MR, which went on with recovered readings, at
         {at("uROGD+MR", EARLY - 1)}. At the end they are at {at("NOGD+MR", -1)} and {at("uROGD+MR", -1)},
         and SF2EL at {at("SF2EL", -1)}."""
@@ -169,7 +169,7 @@ def _weights(demo: Demo, svg: Svg) -> Section:
     ]
     curves = svg("weights", "Weights of SF2EL's two learners in the rounds after the swap.")
     return Section(
-        "Who is followed",
+        "Which learner counts",
         [Text(text), Figure([curves], caption), Table(about_regret, columns, _regret_rows(demo))],
     )
 

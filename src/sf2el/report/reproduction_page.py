@@ -144,8 +144,8 @@ def _protocol(result: Reproduction) -> Section:
     simulated = [name for name, dataset in result.datasets.items() if dataset.simulated]
     if simulated:
         points.append(
-            f"{', '.join(simulated)} is simulated: the paper's data could not be had, and a stand-in of the "
-            "size in the paper's table of dimensions takes its place. Its numbers cannot be compared with "
+            f"{', '.join(simulated)} is simulated: the paper's data could not be obtained, and a "
+            "stand-in of the size in the paper's table of dimensions takes its place. Its numbers cannot be compared with "
             "the published ones, so no difference to them is shown."
         )
     said = READING_TEXTS[result.reading.name]

@@ -182,7 +182,7 @@ def _quality(summary: dict[str, Any], marks: Marks) -> Section | None:
     low, high = (0.0, _top(values)) if regression else (max(0.0, 0.9 * min(values) - 0.05), 1.0)
     level = None
     if not regression and summary["largest_class"]:
-        level = ("commonest label", summary["largest_class"])
+        level = ("most frequent label", summary["largest_class"])
         low = min(low, max(0.0, summary["largest_class"] - 0.05))
     fewest = _count(min(part["scored"] for part in windows), "labelled row")
     over = f"consecutive stretches of the run, each with at least {fewest}"
@@ -228,7 +228,7 @@ def _followed(points: Sequence[Point], rows: int, marks: Marks) -> Section | Non
         description="weights of the learners along the run",
         marks=marks.rows,
     )
-    return Section("Who is followed", [Figure([drawn], caption)])
+    return Section("Which experts count", [Figure([drawn], caption)])
 
 
 def _risk(points: Sequence[Point], rows: int, marks: Marks) -> Section | None:

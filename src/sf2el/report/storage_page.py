@@ -238,7 +238,7 @@ def _protocol(result: Storage) -> Section:
     ]
     simulated = [name for name, dataset in result.datasets.items() if dataset.simulated]
     if simulated:
-        points.append(f"{', '.join(simulated)} is simulated: the paper's data could not be had.")
+        points.append(f"{', '.join(simulated)} is simulated: the paper's data could not be obtained.")
     return Section("Protocol", [Points(points)])
 
 

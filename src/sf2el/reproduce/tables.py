@@ -20,7 +20,7 @@ Cell = dict[str, Any]
 PAIRS = (("NOGD", "NOGD+MR"), ("uROGD", "uROGD+MR"), ("fROGD", "fROGD+MR"), ("FESL-Variant", "SF2EL"))
 """Each method without the manifold term, and with it."""
 RUN_VALUES = ("accuracy", "balanced_accuracy", "zero_scores")
-"""What is told of every single run."""
+"""What is written of every single run."""
 
 
 class Measured:

@@ -28,7 +28,7 @@ class Checkpoint:
     written
         Bytes of predictions.csv.
     settings
-        What the run was told; a resumed one must be told the same.
+        The settings of the run; a resumed one must have the same.
     tallies
         The sums of everything that the summary and the report show.
     model

@@ -96,7 +96,7 @@ class Run:
         """Run to the end of the data, or to the row ``limit``; write a checkpoint every so many rows.
 
         One is written too where the run ends early, because of the data or of an interrupt: a pipe cannot be
-        read again. ``advance`` is told the rows done before the first row and after every block.
+        read again. ``advance`` gets the rows done before the first row and after every block.
         """
         due = self.tallies.rows
         blocks = self._rest()

@@ -24,7 +24,7 @@ class PredictionsFile:
     path
         The file; its folder is made where it is missing.
     length
-        Bytes to keep of what is there, None to begin anew.
+        Bytes to keep of what is there, None to begin with nothing.
     """
 
     def __init__(self, path: Path, length: int | None = None) -> None:

@@ -11,7 +11,7 @@ from sf2el.running.engine import Run
 from sf2el.running.history import History
 
 LEAST_SCORED = 30
-"""Labelled rows that a stretch of the run needs before its metrics are told."""
+"""Labelled rows that a stretch of the run needs before it has metrics."""
 
 
 def summary_of(run: Run) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Chunks:
         if len(data) > MOST:
             unclosed = self.quoted and b'"' in data
             what = "a double quote is not closed" if unclosed else "the line does not end with LF or CR LF"
-            raise DataError(f"{self.name}, line {self.line}: {what} within {MOST >> 20} MiB; mend it.")
+            raise DataError(f"{self.name}, line {self.line}: {what} within {MOST >> 20} MiB; correct it.")
 
     def _more(self) -> bytes | None:
         """Read on; return what is held, None at the end."""

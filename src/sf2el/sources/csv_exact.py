@@ -70,7 +70,7 @@ def read_exactly(chunk: bytes, layout: Layout, line: int) -> Cells:
         try:
             cells = next(reader, None)
         except csv.Error as wrong:
-            error = DataError(f"{layout.name}, line {at}: {wrong}; mend the line.")
+            error = DataError(f"{layout.name}, line {at}: {wrong}; correct the line.")
             break
         if cells is None:
             break
@@ -102,7 +102,7 @@ def _values(cells: list[str], layout: Layout, line: int, *, last: int) -> list[f
         cut = "; the file seems to be cut off there" if last and len(cells) < len(layout.columns) else ""
         raise DataError(
             f"{layout.name}, line {line}: {len(cells)} cells for {len(layout.columns)} columns{cut}; "
-            "mend or remove the line."
+            "correct or remove the line."
         )
     return [_value(cells[place], layout, place, line) for place in layout.features]
 

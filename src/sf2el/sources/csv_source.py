@@ -103,7 +103,7 @@ def layout_of(header: bytes, name: str, label: str, ignore: Sequence[str]) -> La
     try:
         cells = next(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error as wrong:
-        raise DataError(f"{name}, line 1: {wrong}; mend the header.") from None
+        raise DataError(f"{name}, line 1: {wrong}; correct the header.") from None
     columns = tuple(cell.strip() for cell in cells)
     seen: set[str] = set()
     for place, column in enumerate(columns):

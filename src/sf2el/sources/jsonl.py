@@ -143,7 +143,7 @@ class JsonlSource:
                     what = "its lines end with CR alone; save it with LF or CR LF line ends"
                     return objects, lines, DataError(f"{self.name}: {what}.")
                 reason = f"this is not JSON ({what} at character {error.pos + 1})"
-                return objects, lines, DataError(f"{self.name}, line {at}: {reason}; mend the line.")
+                return objects, lines, DataError(f"{self.name}, line {at}: {reason}; correct the line.")
             except RepeatedKey as error:
                 reason = f"the key {shorten(str(error))} is there twice; leave one out"
                 return objects, lines, DataError(f"{self.name}, line {at}: {reason}.")

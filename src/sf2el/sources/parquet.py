@@ -64,7 +64,7 @@ class ParquetSource:
         self._frame = self._frame.select(casts)
 
     def close(self) -> None:
-        """Do nothing: every block opens the file anew."""
+        """Do nothing: every block opens the file again."""
 
     def blocks(self, start: Place | None = None) -> Iterator[Block]:
         """Yield blocks, from a place that an earlier block had, or from the first row."""

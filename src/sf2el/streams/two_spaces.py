@@ -75,7 +75,7 @@ class TwoSpaceStream:
 
     @property
     def labels(self) -> Floats:
-        """What the learner is told in each round: the label, or NaN."""
+        """What the learner gets in each round: the label, or NaN."""
         return np.where(self.labelled, self.y, np.nan)
 
 
