@@ -142,8 +142,7 @@ public:
         const double y = next_label();
         std::vector<double> said(state.outputs, 0.0);
         Row row = known(named);
-        const bool known = state.predict(row, said.data());
-        if (known) finite(said, "predicts");
+        if (state.predict(row, said.data())) finite(said, "predicts");
         const bool strangers = row.present.size() < named.size();
         bool settled = false;
         if (state.spaces.empty()) {
@@ -163,7 +162,7 @@ public:
         if (state.rows >= state.review_at) state.review_at = never;
         if (learned != Learned::change && random_.chance(0.08)) change();
         forget_released();
-        if (said[0] == said[0] || known) finite(said, "said");
+        if (said[0] == said[0]) finite(said, "said");  // NaN: nothing of the row was known
         if (random_.chance(0.1)) state.learn_late(row, fitting(next_label()), 2.0);
         for (const auto& [name, value] : named) {
             if (ids_.count(name) || random_.chance(0.3)) continue;
