@@ -170,14 +170,6 @@ def test_without_rows_the_map_is_zero():
     assert not recovery.recover(np.ones((1, 3))).any()
 
 
-def test_recover_into_is_recover():
-    Z, X = overlap(10, 4, 3)
-    recovery = fitted(Z, X)
-    out = np.empty(3)
-    recovery.recover_into(Z[2], out)
-    np.testing.assert_allclose(out, recovery.recover(Z)[2], rtol=1e-14)
-
-
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_state_carries_a_map_on(intercept):
     Z, X = overlap(10, 4, 3)

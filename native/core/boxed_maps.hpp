@@ -1,12 +1,10 @@
-// The gaussian map, its factors and the whitening, each with scratch for the moment: they are rare, and larger than an expert's.
+// The gaussian map with scratch of its own: it is solved rarely, and needs more room than an expert.
 #pragma once
 
 #include <memory>
 
-#include "factors.hpp"
 #include "gaussian_map.hpp"
 #include "moments.hpp"
-#include "whitening.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
@@ -19,16 +17,6 @@ inline void fill_row(std::size_t room, std::size_t dim, void* block, const doubl
 inline double solve_map(const MapKnown& known, double* matrix, double* center) {
     const std::unique_ptr<double[]> scratch(new double[GaussianMap::scratch_reals(known)]);
     return GaussianMap(known, scratch.get()).solve(matrix, center);
-}
-
-inline void solve_factors(const MapToFactor& map, double* factors) {
-    const std::unique_ptr<double[]> scratch(new double[Factors::scratch_reals(map)]);
-    Factors(map, scratch.get()).solve(factors);
-}
-
-inline void solve_whitening(const double* covariance, size_t dim, double rows, double least_spread, double* out) {
-    const std::unique_ptr<double[]> scratch(new double[Whitening::scratch_reals(dim)]);
-    Whitening(dim, scratch.get()).solve(covariance, rows, least_spread, out);
 }
 
 }  // namespace SF2EL_VARIANT

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "boxed_learner.hpp"
-#include "halved.hpp"
+#include "half_posterior.hpp"
 
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
@@ -90,51 +90,51 @@ public:
     }
 };
 
-class BoxedHalved final : public BoxedAs<Halved, BoxedHalved> {
+class BoxedHalfPosterior final : public BoxedAs<HalfPosterior, BoxedHalfPosterior> {
 public:
     using BoxedAs::BoxedAs;
 
     PosteriorState state() override {
-        auto halved = view();
+        auto expert = view();
         PosteriorState out;
-        out.counters = halved.counters();
-        const size_t n = halved.size(), all = halved.linear() + n, dim = params_.dim;
+        out.counters = expert.counters();
+        const size_t n = expert.size(), all = expert.linear() + n, dim = params_.dim;
         for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < dim; ++j) out.rows.push_back(double(float_of(halved.feature(s, j))));
+            for (size_t j = 0; j < dim; ++j) out.rows.push_back(double(float_of(expert.feature(s, j))));
         for (size_t k = 0; k < params_.outputs; ++k)
-            out.coefficients.insert(out.coefficients.end(), halved.mean(k), halved.mean(k) + all);
+            out.coefficients.insert(out.coefficients.end(), expert.mean(k), expert.mean(k) + all);
         out.covariance.resize(all * all);
         out.inverse.resize(n * n);
-        halved.matrices(out.covariance.data(), out.inverse.data());
+        expert.matrices(out.covariance.data(), out.inverse.data());
         out.innovations.resize(all * all);
         for (size_t i = 0; i < all; ++i)
             for (size_t j = 0; j <= i; ++j)
                 out.innovations[i * all + j] = out.innovations[j * all + i] =
-                    double(float_of(halved.innovations()[packed_row(i) + j]));
+                    double(float_of(expert.innovations()[packed_row(i) + j]));
         out.factor.resize(n * n);
-        const float* factor = halved.factor_floats();
+        const float* factor = expert.factor_floats();
         for (size_t i = 0; i < n; ++i)
             for (size_t j = 0; j <= i; ++j) out.factor[i * n + j] = double(factor[packed_row(i) + j]);
         return out;
     }
 
     void set_state(const PosteriorState& in) override {
-        auto halved = view();
-        halved.counters() = in.counters;
-        const size_t n = in.counters.n, all = halved.linear() + n, dim = params_.dim;
+        auto expert = view();
+        expert.counters() = in.counters;
+        const size_t n = in.counters.n, all = expert.linear() + n, dim = params_.dim;
         for (size_t s = 0; s < n; ++s)
-            for (size_t j = 0; j < dim; ++j) halved.feature(s, j) = half_of(static_cast<float>(in.rows[s * dim + j]));
+            for (size_t j = 0; j < dim; ++j) expert.feature(s, j) = half_of(static_cast<float>(in.rows[s * dim + j]));
         for (size_t k = 0; k < params_.outputs; ++k)
-            for (size_t j = 0; j < all; ++j) halved.mean(k)[j] = static_cast<float>(in.coefficients[k * all + j]);
-        if (in.innovations.empty() || in.factor.empty()) halved.set_factor();
-        else halved.set_factor(in.factor.data());
+            for (size_t j = 0; j < all; ++j) expert.mean(k)[j] = static_cast<float>(in.coefficients[k * all + j]);
+        if (in.innovations.empty() || in.factor.empty()) expert.set_factor();
+        else expert.set_factor(in.factor.data());
         if (in.innovations.empty()) {
-            halved.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
+            expert.keep([&](size_t i, size_t j) { return in.covariance[i * all + j]; });
             return;
         }
         for (size_t i = 0; i < all; ++i)
             for (size_t j = 0; j <= i; ++j)
-                halved.innovations()[packed_row(i) + j] = half_of(static_cast<float>(in.innovations[i * all + j]));
+                expert.innovations()[packed_row(i) + j] = half_of(static_cast<float>(in.innovations[i * all + j]));
     }
 };
 
@@ -178,7 +178,7 @@ private:
 
 inline std::unique_ptr<AnyPosterior> make_posterior(const PosteriorParams& p, Precision precision) {
     switch (precision) {
-        case Precision::half: return std::make_unique<BoxedHalved>(p);
+        case Precision::half: return std::make_unique<BoxedHalfPosterior>(p);
         case Precision::single: return std::make_unique<BoxedPosterior<float>>(p);
         default: return std::make_unique<BoxedPosterior<double>>(p);
     }

@@ -2,10 +2,8 @@
 // no allocation. See examples/embedded.cpp.
 #pragma once
 
-#include "factors.hpp"
-#include "fixed_share.hpp"
 #include "gaussian_map.hpp"
-#include "halved.hpp"
+#include "half_posterior.hpp"
 #include "hedge.hpp"
 #include "learner.hpp"
 #include "moments.hpp"
@@ -13,4 +11,3 @@
 #include "posterior.hpp"
 #include "recovery.hpp"
 #include "scaler.hpp"
-#include "whitening.hpp"

@@ -87,8 +87,6 @@ struct Variant {
     std::unique_ptr<AnyLogistic> (*logistic)(const LogisticParams&);
     void (*fill)(std::size_t room, std::size_t dim, void* block, const double* row, double* view, double* scratch, bool keep);
     double (*map)(const MapKnown&, double* matrix, double* center);
-    void (*factors)(const MapToFactor&, double* factors);
-    void (*whitening)(const double* covariance, std::size_t dim, double rows, double least_spread, double* out);
 };
 
 extern const Variant base_variant, wide_variant;

@@ -1,5 +1,5 @@
-// The map that recovers vanished features, from means and covariances alone. What
-// it computes, and why, is said in src/sf2el/maps/gaussian_map.py; the letters are its.
+// The map that recovers vanished features, from means and covariances alone. What is computed, and why, is in
+// tests/oracles/gaussian_map.py; the letters are the same.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ public:
     double solve(double* matrix, double* center) {
         standardise();
         sum();
-        const bool zero = think();
+        const bool zero = take_prior();
         const double unexplained = doubt();
         ridge_ = ridge + unexplained * double(p_);
         if (zero) add_zero();
@@ -102,12 +102,12 @@ private:
         for (size_t j = 0; j < q_; ++j) aa_[j] = rows * covariance(j, j) * (inverse_[j] * inverse_[j]);
     }
 
-    bool thinks() const { return known_.read_mean && known_.old_covariance && known_.whole; }
+    bool has_prior() const { return known_.read_mean && known_.old_covariance; }
 
-    // What is thought of W: from here on the old features are in coordinates in which all of it is alike. Returns
+    // The prior of W: from here on the old features are in coordinates in which all of it is alike. Returns
     // whether zero counts, which then is in zero_ and, of the new features, in both_aa_.
-    bool think() {
-        if (!thinks()) return false;
+    bool take_prior() {
+        if (!has_prior()) return false;
         const MapPrior prior(known_.rows, xx_, xa_, aa_, normal_, both_xa_, spare_);
         at_.common = prior.weigh(known_.read_deviation, tau_, alike_);
         bool zero = MapPrior::zero_of(known_.read_mean, known_.read_deviation, p_, zero_);
@@ -141,7 +141,7 @@ private:
         double total = 0.0;
         for (size_t i = 0; i < p_; ++i) total += xx_[i][i];
         for (size_t j = 0; j < q_; ++j) known_noise_[j] = 0.0;
-        if (!known_.whole || !(chance < 1.0) || !(total > 0.0)) return 0.0;
+        if (!(chance < 1.0) || !(total > 0.0)) return 0.0;
         copy(normal_, xx_);
         factor(normal_, [trial](size_t) { return trial; });
         invert_root();
@@ -270,7 +270,7 @@ private:
         turn();
         solve_upper(around_, gain_);
         for (size_t i = 0; i < p_; ++i) x_[i] = known_.rows * x_[i] / weight_;
-        if (thinks()) {
+        if (has_prior()) {
             for (size_t j = 0; j < q_; ++j) at_.without(gain_[j]);
             at_.without(x_);
         }

@@ -51,13 +51,13 @@ inline void halves_of(const float* from, Half* to, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) to[i] = half_of(from[i]);
 }
 
-// The front half of a float (bfloat16): its range, and three digits of it less.
-class Brief {
+// bfloat16, the front half of a float: its range, with two digits or three.
+class BFloat16 {
 public:
-    Brief() = default;
+    BFloat16() = default;
 
     // The nearest, ties to even; what is too large becomes the largest.
-    explicit Brief(double value) {
+    explicit BFloat16(double value) {
         constexpr double largest = 3.3895313892515355e38;
         const float single = static_cast<float>(value < largest ? (value > -largest ? value : -largest) : largest);
         std::uint32_t bits;

@@ -174,7 +174,7 @@ private:
             if (p_.manifold || labelled || slot != skipped) into_ball();
             ++c_->clock;
         } else if (c_->seen_by_kind[kind]) {
-            // The buffer stands for one row more of this kind.
+            // The buffer stands for one more row of this kind.
             c_->decay[kind] *= double(c_->seen_by_kind[kind]) / double(c_->seen_by_kind[kind] + 1);
         }
         ++c_->seen;

@@ -1,5 +1,5 @@
-// What is thought of a map before any row: coordinates in which all of W is alike, and whether zero counts. What
-// it computes, and why, is said in src/sf2el/maps/gaussian_map.py; the letters are its.
+// The prior of a map: coordinates in which all of W is alike, and whether zero counts. What is computed, and why,
+// is in tests/oracles/gaussian_map.py; the letters are the same.
 #pragma once
 
 #include "dense.hpp"

@@ -15,26 +15,20 @@ inline namespace SF2EL_VARIANT {
 template <class Real>
 class Moments {
 public:
-    // With `fourths` the mean fourth power of each feature is kept too.
-    static size_t bytes(size_t dim, bool fourths = false) {
-        const size_t reals = packed_size(dim) + (fourths ? dim : 0);
-        return (1 + dim) * sizeof(double) + (reals * sizeof(Real) + 7) / 8 * 8;
+    static size_t bytes(size_t dim) {
+        return (1 + dim) * sizeof(double) + (packed_size(dim) * sizeof(Real) + 7) / 8 * 8;
     }
 
-    // `block`: bytes(dim, fourths) bytes, aligned to 8.
-    Moments(size_t dim, void* block, bool fourths = false) : Moments(dim, block, fourths, Adopt{}) {
-        std::memset(block, 0, bytes(dim, fourths));
+    // `block`: bytes(dim) bytes, aligned to 8.
+    Moments(size_t dim, void* block) : Moments(dim, block, Adopt{}, dim) {
+        std::memset(block, 0, bytes(dim));
     }
 
+    // Goes on with a block that has `room` for features, of which `dim` are in use.
     struct Adopt {};
-    Moments(size_t dim, void* block, bool fourths, Adopt)
-        : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1), sums_(reinterpret_cast<Real*>(mean_ + dim)),
-          fourths_(fourths ? sums_ + packed_size(dim) : nullptr) {}
-
-    // Goes on with a block that has room for more features than the `dim` in use.
     Moments(size_t room, void* block, Adopt, size_t dim)
         : dim_(dim), count_(static_cast<double*>(block)), mean_(count_ + 1),
-          sums_(reinterpret_cast<Real*>(mean_ + room)), fourths_(nullptr) {}
+          sums_(reinterpret_cast<Real*>(mean_ + room)) {}
 
     // `scratch`: dim doubles.
     void observe(const double* x, double* scratch) {
@@ -47,10 +41,6 @@ public:
             Real* row = sums_ + packed_row(i);
             const double ahead = scratch[i] * share;
             for (size_t j = 0; j <= i; ++j) row[j] += static_cast<Real>(ahead * scratch[j]);
-        }
-        for (size_t i = 0; fourths_ && i < dim_; ++i) {
-            const double square = x[i] * x[i], mean = double(fourths_[i]);
-            fourths_[i] = static_cast<Real>(mean + (square * square - mean) / n);
         }
         *count_ = n;
     }
@@ -115,7 +105,6 @@ public:
     double& count() { return *count_; }
     double* mean() { return mean_; }
     Real* sums() { return sums_; }
-    const Real* fourths() const { return fourths_; }
 
     double covariance(size_t i, size_t j) const {
         return *count_ > 0.0 ? double(sums_[packed_at(i, j)]) / *count_ : 0.0;
@@ -134,74 +123,44 @@ private:
     size_t dim_;
     double* count_;
     double* mean_;
-    Real* sums_;     // packed, of products of deviations
-    Real* fourths_;  // mean fourth powers, right behind; none where they are not kept
+    Real* sums_;  // packed, of products of deviations
 };
 
 // x = M (z - center) + offset, each value held within +-limit (0: no limit). A
-// center keeps M's rounding from being multiplied by a large offset of z. With a
-// rank, M is kept as so many factors: each a row r over z and a column l over x,
-// side by side, and M = l r' + ... over all of them.
+// center keeps M's rounding from being multiplied by a large offset of z.
 template <class Real>
 class AffineMap {
 public:
-    static size_t numbers(size_t from, size_t to, size_t rank) { return rank > 0 ? rank * (from + to) : from * to; }
-    static size_t bytes(size_t from, size_t to, size_t rank = 0) {
-        return (from + to) * sizeof(double) + (numbers(from, to, rank) * sizeof(Real) + 7) / 8 * 8;
+    static size_t bytes(size_t from, size_t to) {
+        return (from + to) * sizeof(double) + (from * to * sizeof(Real) + 7) / 8 * 8;
     }
 
-    AffineMap(size_t from, size_t to, size_t rank, double limit, void* block)
-        : AffineMap(from, to, rank, limit, block, Adopt{}) {
-        std::memset(block, 0, bytes(from, to, rank));
-    }
-
-    struct Adopt {};
-    AffineMap(size_t from, size_t to, size_t rank, double limit, void* block, Adopt)
-        : from_(from), to_(to), rank_(rank), limit_(limit), center_(static_cast<double*>(block)),
+    // Goes on with what the block holds: bytes(from, to) bytes, aligned to 8; zeros for a new one.
+    AffineMap(size_t from, size_t to, double limit, void* block)
+        : from_(from), to_(to), limit_(limit), center_(static_cast<double*>(block)),
           offset_(center_ + from), linear_(reinterpret_cast<Real*>(offset_ + to)) {}
 
     void apply(const double* z, double* x) const {
-        if (rank_ > 0) add_factors(z, x);
-        else
-            for (size_t j = 0; j < to_; ++j) x[j] = added(offset_[j], linear_ + j * from_, z);
-        if (!(limit_ > 0.0)) return;
         for (size_t j = 0; j < to_; ++j) {
-            const double below = x[j] < limit_ ? x[j] : limit_;
-            x[j] = below > -limit_ ? below : -limit_;
+            double value = offset_[j];
+            for (size_t i = 0; i < from_; ++i) value += double(linear_[j * from_ + i]) * (z[i] - center_[i]);
+            if (limit_ > 0.0) {
+                value = value < limit_ ? value : limit_;
+                value = value > -limit_ ? value : -limit_;
+            }
+            x[j] = value;
         }
     }
 
     double* center() { return center_; }
     double* offset() { return offset_; }
-    Real* linear() { return linear_; }  // M by rows, or its factors one after the other
+    Real* linear() { return linear_; }  // M by rows
 
     // One element of M.
-    double at(size_t j, size_t i) const {
-        if (rank_ == 0) return double(linear_[j * from_ + i]);
-        double sum = 0.0;
-        for (size_t k = 0; k < rank_; ++k) {
-            const Real* factor = linear_ + k * (from_ + to_);
-            sum += double(factor[from_ + j]) * double(factor[i]);
-        }
-        return sum;
-    }
+    double at(size_t j, size_t i) const { return double(linear_[j * from_ + i]); }
 
 private:
-    double added(double value, const Real* row, const double* z) const {
-        for (size_t i = 0; i < from_; ++i) value += double(row[i]) * (z[i] - center_[i]);
-        return value;
-    }
-
-    void add_factors(const double* z, double* x) const {
-        std::memcpy(x, offset_, to_ * sizeof(double));
-        for (size_t k = 0; k < rank_; ++k) {
-            const Real* factor = linear_ + k * (from_ + to_);
-            const double share = added(0.0, factor, z);
-            for (size_t j = 0; j < to_; ++j) x[j] += double(factor[from_ + j]) * share;
-        }
-    }
-
-    size_t from_, to_, rank_;
+    size_t from_, to_;
     double limit_;
     double* center_;
     double* offset_;

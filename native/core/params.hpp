@@ -1,4 +1,4 @@
-// What a learner is told. Plain data, shared by every compiled variant of the core.
+// The settings of a learner. Plain data, shared by every compiled variant of the core.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ struct LearnerParams {
     bool stratified = false;
 };
 
-// The numbers a learner keeps beside its arrays.
+// The numbers a learner keeps besides its arrays.
 struct LearnerCounters {
     std::uint64_t seen = 0;             // rounds before this one
     std::uint64_t labels = 0;           // labels before this one
@@ -53,9 +53,9 @@ struct LearnerCounters {
     std::uint64_t rng = 0;
     std::uint64_t seen_by_kind[2] = {0, 0};
     // A row's inclusion probability is decay[its kind] / its weight: what every
-    // lottery takes from all rows of a kind is taken here, once.
+    // draw takes from all rows of a kind is taken here, once.
     double decay[2] = {1.0, 1.0};
-    std::uint64_t refreshes = 0;        // times the inverse was computed anew
+    std::uint64_t refreshes = 0;        // times the inverse was computed again
     std::uint64_t left_out = 0;         // pivots left out in doing so
     double norm_bound = 0.0;            // ||f|| is at most this
     std::uint32_t n = 0;                // rows in the buffer
@@ -79,10 +79,9 @@ struct PosteriorParams {
     double tie_noise = 0.0;
     double tie_novelty = 0.25;      // least share of an unlabelled row not expressed by the kept ones, to join them
     std::uint32_t tie_power = 6;    // a tie weighs the lesser of the two kernels to this power
-    std::uint32_t most_ties = 500;  // then unlabelled rows have told what they can
-    bool keep_inverse = true;       // whether Q is kept (a factor of it in a Halved), or computed when needed
+    std::uint32_t most_ties = 500;  // then unlabelled rows teach nothing more
+    bool keep_inverse = true;       // whether Q is kept (a factor of it in half precision), or computed when needed
     bool slopes = true;             // whether features have coefficients; radial functions can do with a constant
-    bool matched = false;           // whether a label's step matches moments, or is Laplace's
 
     std::size_t linear() const { return (slopes ? std::size_t(dim) : 0) + 1; }
 };
@@ -92,7 +91,7 @@ struct PosteriorCounters {
     std::uint64_t joined = 0;
     std::uint64_t removed = 0;
     std::uint64_t floored = 0;    // variances and pivots that rounding had brought below their floor
-    std::uint64_t refreshed = 0;  // times Q was computed anew
+    std::uint64_t refreshed = 0;  // times Q was computed again
     double residuals = 0.0;       // sum of squared or absolute residuals (regression)
     std::uint32_t n = 0;          // rows kept
     std::uint32_t ties = 0;       // unlabelled rows that have tied two kept ones
@@ -119,7 +118,6 @@ struct MapKnown {
     double rows = 0.0;             // of the overlap
     const double* mean = nullptr;
     const double* covariance = nullptr;
-    bool whole = true;  // whether that is the covariance, not a sketch that leaves directions out
     const double* old_covariance = nullptr;  // null: not known
     // What the new space has shown by itself, in `later` rows more; null: no more than the overlap.
     const double* new_mean = nullptr;
@@ -130,14 +128,6 @@ struct MapKnown {
     // Mean and deviation of the old features as they are read; null: not known.
     const double* read_mean = nullptr;
     const double* read_deviation = nullptr;
-};
-
-// A map that is to be kept as factors, and how the rows that it takes vary: full matrices by rows.
-struct MapToFactor {
-    std::size_t from = 1, to = 1, rank = 1;
-    const double* matrix = nullptr;       // to x from
-    const double* deviation = nullptr;    // of each new feature
-    const double* correlation = nullptr;  // of the new features
 };
 
 }  // namespace sf2el

@@ -4,11 +4,10 @@
 //
 // psi without x where features have no slopes.
 //
-// A labelled row moves the mean a and the covariance by one step of Laplace's
-// approximation (exact for squared loss), or so that moments of f match. Kept are a, C = posterior minus prior
-// covariance, and, unless bytes are short, Q = inverse of the Gram matrix of the kept rows. A row that the
-// kept ones cannot express joins them; over budget, the one that matters least
-// is projected onto the others.
+// A labelled row moves the mean a and the covariance by one step of Laplace's approximation (exact for squared
+// loss). Kept are a, C = posterior minus prior covariance, and, unless bytes are short, Q = inverse of the Gram
+// matrix of the kept rows. A row that the kept ones cannot express joins them; over budget, the one that matters
+// least is projected onto the others.
 //
 // It allocates nothing: like a Learner it lives in a block the caller gives, and
 // works in a scratch that learners of one thread can share.
@@ -123,9 +122,9 @@ public:
         return std::sqrt(1.0 + pi_over_eight * (v > least_variance ? v : least_variance));
     }
 
-    // Whether a row without a label, with these kernels to n kept rows, may tell an expert anything.
+    // Whether a row without a label, with these kernels to n kept rows, may teach an expert anything.
     template <class Kernel>
-    static bool may_tell(const PosteriorParams& p, const PosteriorCounters& c, const Kernel* k) {
+    static bool may_teach(const PosteriorParams& p, const PosteriorCounters& c, const Kernel* k) {
         if (!(p.tie_noise > 0.0) || !p.size || c.ties >= p.most_ties) return false;
         double nearest = 0.0, farther = 0.0;
         for (size_t s = 0; s < c.n; ++s) {
@@ -133,7 +132,7 @@ public:
             if (own > farther) farther = own < nearest ? own : nearest;
             if (own > nearest) nearest = own;
         }
-        // Kernels are computed anew in another precision: near the limit the row is gone through.
+        // Kernels are computed again in another precision: near the limit the row is learned all the same.
         constexpr double slack = 0.999;
         return may_join(p, c.n, slack * nearest) || (c.n > 1 && tie_weight(p, c.n, farther) >= slack * least_tie);
     }
@@ -172,7 +171,7 @@ public:
     }
 
 private:
-    friend class Halved;
+    friend class HalfPosterior;
 
     static constexpr double least_variance = 1e-9, least_noise = 1e-4, least_curvature = 1e-3, least_pivot = 1e-6,
                             step_back = 0.05, least_tie = 1e-2;
@@ -261,18 +260,15 @@ private:
     // Turns the means in m into the steps along the gain; returns D, which the covariance is divided by.
     static double steps(const PosteriorParams& p, PosteriorCounters& c, double* m, double y, double weight, double v) {
         if (is_classification(p.task)) {
-            // What a label says of f is taken as a number with noise: by the likelihood's curvature at the mean,
-            // or so that mean and variance become those that f has given the label.
-            const double by = p.matched ? softening(v) : 1.0;
+            // What a label says of f is taken as a number with noise, by the likelihood's curvature at the mean.
             double h = least_curvature;
             for (size_t k = 0; k < p.outputs; ++k) {
-                const double share = sigmoid(m[k] / by);
+                const double share = sigmoid(m[k]);
                 m[k] = target(p.task, k, y) - share;
                 if (share * (1.0 - share) > h) h = share * (1.0 - share);
             }
-            const double noise = p.matched ? by * by / h - v : 1.0 / h;
-            const double divisor = noise / weight + v;
-            for (size_t k = 0; k < p.outputs; ++k) m[k] *= by / (h * divisor);
+            const double divisor = 1.0 / h / weight + v;
+            for (size_t k = 0; k < p.outputs; ++k) m[k] *= 1.0 / (h * divisor);
             return divisor;
         }
         const double residual = y - m[0], size = std::fabs(residual);

@@ -1,4 +1,4 @@
-// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): 8 bytes of state, the same in both backends.
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): 8 bytes of state. src/sf2el/core/rng.py has the same.
 #pragma once
 
 #include <cstdint>

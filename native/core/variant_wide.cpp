@@ -4,7 +4,6 @@
 
 namespace sf2el {
 
-const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic, &fill_row, &solve_map, &solve_factors,
-                           &solve_whitening};
+const Variant wide_variant{&make_boxed, &make_posterior, &make_logistic, &fill_row, &solve_map};
 
 }  // namespace sf2el

@@ -162,80 +162,11 @@ public:
     }
 };
 
-// An expert that sees rows turned: T x, each value held within +-limit. T is kept whole, or its diagonal alone.
-class TurnedCore final : public sf2el::AnyExpert {
-public:
-    TurnedCore(sf2el::AnyExpert& inner, double limit, bool diagonal)
-        : inner_(inner), limit_(limit), diagonal_(diagonal), matrix_(inner.dim() * (diagonal ? 1 : inner.dim())) {
-        const std::size_t step = diagonal ? 1 : inner.dim() + 1;
-        for (std::size_t i = 0; i < inner.dim(); ++i) matrix_[i * step] = 1.0f;
-    }
-
-    std::size_t dim() const override { return inner_.dim(); }
-    std::size_t outputs() const override { return inner_.outputs(); }
-    bool uses_unlabelled() const override { return inner_.uses_unlabelled(); }
-    bool label_fits(double y) const override { return inner_.label_fits(y); }
-    void score(const double* x, double* scores) override { inner_.score(turn(x), scores); }
-    double teach(const double* x, double y, double weight, bool late, double* scores) override {
-        return inner_.teach(turn(x), y, weight, late, scores);
-    }
-    std::size_t state_bytes() const override { return inner_.state_bytes() + (matrix_.size() * sizeof(float) + 7) / 8 * 8; }
-    std::size_t scratch_bytes() const override { return inner_.scratch_bytes() + dim() * sizeof(double); }
-    std::unique_ptr<sf2el::AnyExpert> clone() const override { return std::make_unique<TurnedCore>(*this); }
-    unsigned char* block() override { return nullptr; }  // what it keeps is in two places
-    bool is_sound() override { return inner_.is_sound(); }
-
-    std::vector<float>& matrix() { return matrix_; }
-
-private:
-    // The turned row, good until this thread turns another.
-    const double* turn(const double* x) const {
-        const std::size_t n = dim();
-        thread_local std::vector<double> turned;
-        if (turned.size() < n) turned.resize(n);
-        for (std::size_t j = 0; j < n; ++j) {
-            double value = 0.0;
-            if (diagonal_) value = double(matrix_[j]) * x[j];
-            for (std::size_t i = 0; !diagonal_ && i < n; ++i) value += double(matrix_[j * n + i]) * x[i];
-            value = value < limit_ ? value : limit_;
-            turned[j] = value > -limit_ ? value : -limit_;
-        }
-        return turned.data();
-    }
-
-    sf2el::AnyExpert& inner_;
-    double limit_;
-    bool diagonal_;
-    std::vector<float> matrix_;  // by rows
-};
-
-class Turned final : public ExpertOf<TurnedCore> {
-public:
-    Turned(const nb::object& inner, double limit, bool diagonal)
-        : ExpertOf(std::make_unique<TurnedCore>(nb::cast<const Expert&>(inner).expert(), limit, diagonal)),
-          inner_(inner), rows_(diagonal ? 1 : dim()) {}
-
-    Out<double> matrix() {
-        return own(std::vector<double>(core_->matrix().begin(), core_->matrix().end()), {rows_, dim()});
-    }
-
-    void set_matrix(const Matrix& in) {
-        if (in.shape(0) != rows_ || in.shape(1) != dim())
-            throw nb::value_error("This matrix does not fit this expert: its sizes differ.");
-        check_finite(in.data(), rows_ * dim());
-        std::copy(in.data(), in.data() + rows_ * dim(), core_->matrix().begin());
-    }
-
-private:
-    nb::object inner_;
-    std::size_t rows_;
-};
-
 Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t outputs, const std::string& task,
                           double gamma, double linear_scale, double rbf_scale, double bias, double novelty,
                           double forget, double centred, double tie_noise, double tie_novelty,
                           std::uint32_t tie_power, std::uint32_t most_ties, bool keep_inverse, bool slopes,
-                          bool matched, const std::string& precision, const std::string& variant_name) {
+                          const std::string& precision, const std::string& variant_name) {
     sf2el::PosteriorParams p;
     p.dim = dim;
     p.size = size;
@@ -254,7 +185,6 @@ Posterior build_posterior(std::uint32_t dim, std::uint32_t size, std::uint32_t o
     p.most_ties = most_ties;
     p.keep_inverse = keep_inverse;
     p.slopes = slopes;
-    p.matched = matched;
     using sf2el::Precision;
     const auto kept = choose<Precision>(
         precision, {{"float64", Precision::full}, {"float32", Precision::single}, {"float16", Precision::half}});
@@ -291,15 +221,8 @@ nb::class_<T, Expert> bind_expert(nb::module_& m, const char* name) {
 void bind_experts(nb::module_& m) {
     m.def("posterior", &build_posterior, "dim"_a, "size"_a, "outputs"_a, "task"_a, "gamma"_a, "linear_scale"_a,
           "rbf_scale"_a, "bias"_a, "novelty"_a, "forget"_a, "centred"_a, "tie_noise"_a, "tie_novelty"_a, "tie_power"_a,
-          "most_ties"_a, "keep_inverse"_a, "slopes"_a, "matched"_a, "precision"_a, "variant"_a);
+          "most_ties"_a, "keep_inverse"_a, "slopes"_a, "precision"_a, "variant"_a);
     m.def("logistic", &build_logistic, "dim"_a, "outputs"_a, "task"_a, "step"_a, "power"_a, "scale"_a, "variant"_a);
-
-    nb::class_<Turned, Expert>(m, "Turned")
-        .def(nb::init<const nb::object&, double, bool>(), "inner"_a, "limit"_a, "diagonal"_a = false)
-        .def("predict", &Turned::predict, "x"_a)
-        .def("run", &Turned::run, "X"_a, "y"_a, "weights"_a = nb::none())
-        .def("set_matrix", &Turned::set_matrix, "matrix"_a)
-        .def_prop_ro("matrix", &Turned::matrix, nb::rv_policy::automatic);
 
     bind_expert<Posterior>(m, "Posterior")
         .def_prop_ro("size", &Posterior::size)

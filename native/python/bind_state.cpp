@@ -23,41 +23,56 @@ using sf2el::ModelState;
 using sf2el::Transitions;
 using CodeTuple = std::tuple<int, int, int, int, std::uint32_t>;
 
-constexpr std::size_t longest_name = 60;  // digits of a whole number that names a feature
+constexpr std::size_t longest_number = 60;    // digits of a whole number that names a feature
+constexpr std::size_t longest_text = 0xfffe;  // bytes of a text that does: a file counts them, and a mark, in two bytes
+constexpr std::size_t most_room = 1 << 20, most_outputs = 1024;
 
 nb::object& reader() {
     static nb::object* function = new nb::object();  // never destroyed: Python may be gone by then
     return *function;
 }
 
-ExpertCode code_of(const CodeTuple& code) {
-    const auto [kind, view, rate, form, size] = code;
-    return {std::uint8_t(kind), sf2el::View(view), std::uint8_t(rate), std::uint8_t(form), size};
-}
-
 CodeTuple tuple_of(const ExpertCode& code) { return {code.kind, int(code.view), code.rate, code.form, code.size}; }
 
-// How a feature's name is kept: 's' and text, or 'i' and digits. Empty: it cannot be kept.
-std::string text_of(nb::handle key) {
-    PyObject* raw = key.ptr();
+ExpertCode code_of(const CodeTuple& code) {
+    const auto [kind, view, rate, form, size] = code;
+    const ExpertCode out{std::uint8_t(kind), sf2el::View(std::uint8_t(view)), std::uint8_t(rate), std::uint8_t(form), size};
+    if (tuple_of(out) != code || !sf2el::is_known(out)) throw nb::value_error("There is no such expert.");
+    return out;
+}
+
+sf2el::Map::Form form_of(int form) {
+    if (form < 1 || form > int(sf2el::Map::Form::full)) throw nb::value_error("A map is kept in the form 1, 2 or 3.");
+    return sf2el::Map::Form(form);
+}
+
+// A feature's name as plain text or a plain whole number: looking these up runs no code of the caller's. Null: it is
+// neither, or, unless `any`, only its own code can say.
+nb::object plain_name(PyObject* key, bool any) {
+    PyObject* plain = nullptr;
+    if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) return nb::borrow(key);
+    if (PyBool_Check(key)) return {};
+    if (PyUnicode_Check(key)) plain = PyUnicode_FromObject(key);
+    else if (PyLong_Check(key) || (any && PyIndex_Check(key))) plain = PyNumber_Index(key);
+    if (!plain) PyErr_Clear();
+    return nb::steal(plain);
+}
+
+// How a plain name is kept: 's' and text, or 'i' and digits. Empty: it cannot be kept.
+std::string text_of(nb::handle name) {
+    const bool is_text = PyUnicode_Check(name.ptr());
+    const nb::object shown = is_text ? nb::borrow(name) : nb::steal(PyObject_Str(name.ptr()));
     Py_ssize_t size = 0;
-    if (PyUnicode_Check(raw)) {
-        const char* text = PyUnicode_AsUTF8AndSize(raw, &size);
-        if (!text) {
-            PyErr_Clear();
-            return {};
-        }
-        return "s" + std::string(text, std::size_t(size));
-    }
-    const nb::object digits = nb::str(nb::int_(nb::borrow(key)));
-    const char* text = PyUnicode_AsUTF8AndSize(digits.ptr(), &size);
-    if (!text || std::size_t(size) > longest_name + 1) {
+    const char* text = shown.is_valid() ? PyUnicode_AsUTF8AndSize(shown.ptr(), &size) : nullptr;
+    if (!text) {
         PyErr_Clear();
         return {};
     }
-    return "i" + std::string(text, std::size_t(size));
+    if (std::size_t(size) > (is_text ? longest_text : longest_number + (text[0] == '-'))) return {};
+    return (is_text ? "s" : "i") + std::string(text, std::size_t(size));
 }
 
+// The name of such a text; None where there is none. Null, with Python's error: it is no name.
 nb::object name_of(const std::string& text) {
     if (text.empty()) return nb::none();
     if (text[0] == 's') return nb::steal(PyUnicode_DecodeUTF8(text.data() + 1, Py_ssize_t(text.size() - 1), nullptr));
@@ -81,6 +96,8 @@ struct Stranger {
     std::size_t column;
 };
 
+// One thread at a time uses a state: sf2el.model.engine sees to that. Whatever runs without Python's lock leaves
+// names_ alone.
 class State {
 public:
     State(const std::string& task, bool scaled, bool related, bool precise, double forget, std::uint64_t seed) {
@@ -94,11 +111,15 @@ public:
     }
 
     State() = default;
-    State(const State& other) : state_(other.state_), names_(nb::steal<nb::dict>(PyDict_Copy(other.names_.ptr()))) {}
+    State(const State& other) : state_(other.state_), names_(nb::steal<nb::dict>(PyDict_Copy(other.names_.ptr()))) {
+        if (!names_.is_valid()) throw nb::python_error();
+    }
+    State(State&&) = default;
 
     State copy() const { return State(*this); }
 
     void make_paper(const Expert& learner, bool restart, bool train_beside, double eta, double map_ridge, bool map_intercept) {
+        if (!state_.empty()) throw nb::value_error("A state that has learned rows keeps its algorithm.");
         auto& s = state_.settings;
         s.paper = true;
         s.learner = dynamic_cast<sf2el::AnyLearner&>(learner.expert()).params();
@@ -112,25 +133,23 @@ public:
     // ---- rows
 
     nb::object predict(nb::handle x) {
+        const Cleared cleared(*this);
         read(x);
         std::vector<double> out(state_.outputs);
-        const bool known = state_.predict(row_, out.data());
-        row_.clear();
-        if (!known) return nb::none();
+        if (!state_.predict(row_, out.data())) return nb::none();
         if (out.size() == 1) return nb::float_(out[0]);
         nb::list list;
         for (const double value : out) list.append(value);
         return list;
     }
 
-    // Scores, weights and who is awake; None where nothing of the row is known.
+    // Scores, weights and which experts are awake; None where nothing of the row is known.
     nb::object explain(nb::handle x) {
+        const Cleared cleared(*this);
         read(x);
         std::vector<double> scores, weights;
         std::vector<char> awake;
-        const bool any = state_.explain(row_, scores, weights, awake);
-        row_.clear();
-        if (!any) return nb::none();
+        if (!state_.explain(row_, scores, weights, awake)) return nb::none();
         const std::size_t n = weights.size(), k = state_.outputs;
         scores.resize(n * k);
         std::vector<bool> up(awake.begin(), awake.begin() + std::ptrdiff_t(n));
@@ -139,56 +158,58 @@ public:
 
     // 0: learned; 1: learned, and the plan wants to look again; 2: not touched, since its features ask for a decision.
     int learn(nb::handle x, double y, double weight) {
+        const Cleared cleared(*this);
         read(x);
-        check_label(y);
+        check(y);
         check_weight(weight);
         const Learned code = state_.learn(row_, !strangers_.empty(), y, weight, nullptr);
         if (code != Learned::change) after(y, weight);
-        row_.clear();
         return int(code);
     }
 
-    // Whom a prediction for a row rests on: weight of recovered experts, number of the space.
+    // What a prediction for a row rests on: weight of recovered experts, number of the space.
     std::pair<double, std::uint64_t> whose(nb::handle x) {
+        const Cleared cleared(*this);
         read(x);
         const sf2el::Whose found = state_.whose(row_);
-        row_.clear();
         return {found.recovered, found.space};
     }
 
     bool learn_late(nb::handle x, double y, double weight) {
+        const Cleared cleared(*this);
         read(x);
         check_late_label(y);
+        check(y);
         check_weight(weight);
-        const bool known = state_.learn_late(row_, y, weight);
-        row_.clear();
-        return known;
+        return state_.learn_late(row_, y, weight);
     }
 
     bool knows(nb::handle x) {
+        const Cleared cleared(*this);
         read(x);
-        bool any = false;
-        for (const std::uint32_t id : row_.present) any = any || state_.features[id].spaces > 0;
-        row_.clear();
-        return any;
+        for (const std::uint32_t id : row_.present)
+            if (state_.features[id].spaces > 0) return true;
+        return false;
     }
 
     // A row that may change the spaces, in three steps: its features are counted, the caller decides, it is learned.
     // Returns the ids of its features.
     std::vector<std::uint32_t> begin(nb::handle x) {
+        Cleared cleared(*this);
         read(x);
         state_.attend(row_);
         note_strangers();
-        forget_released();
-        return row_.present;
+        const std::vector<std::uint32_t> present = row_.present;
+        cleared.keep();
+        return present;
     }
 
     int finish(double y, double weight) {
-        check_label(y);
+        const Cleared cleared(*this);
+        check(y);
         check_weight(weight);
         const Learned code = state_.learn(row_, false, y, weight, nullptr, true);
         Transitions(state_).wait(row_, y, weight, state_.candidate_room);
-        row_.clear();
         return int(code);
     }
 
@@ -197,23 +218,26 @@ public:
     // Learns rows until one asks for a decision. Returns how many were learned, the last code, what was predicted
     // before each, and by how much recovered experts weighed (both empty unless wanted).
     nb::tuple run(const Matrix& rows, const nb::list& names, const Vector& y, std::optional<Vector> weights, bool wanted) {
+        const Cleared cleared(*this);
+        std::vector<std::string> texts;
+        std::vector<std::uint32_t> ids = columns(names, texts);  // first: names may run code
         const std::size_t n = rows.shape(0), width = rows.shape(1), k = state_.outputs;
-        check_width(nb::len(names), width);
+        check_width(ids.size(), width);
         check_same_length(n, y.shape(0));
         if (weights) check_same_length(n, weights->shape(0));
         check_known(rows.data(), n * width);
+        // A copy: a class is where a score is read, and another thread may write to the array.
+        const std::vector<double> labels(y.data(), y.data() + n);
         for (std::size_t i = 0; i < n; ++i) {
-            check_label(y.data()[i]);
+            check(labels[i]);
             if (weights) check_weight(weights->data()[i]);
         }
-        std::vector<std::string> texts;
-        std::vector<std::uint32_t> ids = columns(names, texts);
         std::vector<double> said(wanted ? n * k : 0), shares(wanted ? n : 0);
         std::vector<std::int64_t> spaces(wanted ? n : 0);
         Learned code = Learned::yes;
         std::size_t i = 0;
-        {
-            nb::gil_scoped_release free;
+        try {
+            const nb::gil_scoped_release unlocked;
             for (; i < n && code == Learned::yes; ++i) {
                 const double* values = rows.data() + i * width;
                 strangers_.clear();
@@ -224,19 +248,16 @@ public:
                 }
                 const double weight = weights ? weights->data()[i] : 1.0;
                 sf2el::Whose whose;
-                code = state_.learn(row_, !strangers_.empty(), y.data()[i], weight, wanted ? said.data() + i * k : nullptr, false,
+                code = state_.learn(row_, !strangers_.empty(), labels[i], weight, wanted ? said.data() + i * k : nullptr, false,
                                     wanted ? &whose : nullptr);
-                if (code == Learned::change) {
-                    row_.clear();
-                    break;
-                }
+                if (code == Learned::change) break;
                 if (wanted) {
                     shares[i] = whose.recovered;
                     spaces[i] = std::int64_t(whose.space);
                 }
                 count_strangers(ids.data());
                 if (!state_.candidates.empty() || !state_.waiting.empty())
-                    Transitions(state_).wait(row_, y.data()[i], weight, state_.candidate_room);
+                    Transitions(state_).wait(row_, labels[i], weight, state_.candidate_room);
                 row_.clear();
                 if (!state_.released.empty()) {
                     Transitions(state_).forget_in_waiting(state_.released);
@@ -246,8 +267,10 @@ public:
                     state_.reuse_released();
                 }
             }
+        } catch (...) {
+            settle_names();
+            throw;
         }
-        strangers_.clear();
         settle_names();
         said.resize(wanted ? i * k : 0);
         shares.resize(wanted ? i : 0);
@@ -258,14 +281,15 @@ public:
 
     // What is predicted for each row, NaN where nothing of it is known.
     nb::object predict_many(const Matrix& rows, const nb::list& names) {
-        const std::size_t n = rows.shape(0), width = rows.shape(1), k = state_.outputs;
-        check_width(nb::len(names), width);
-        check_known(rows.data(), n * width);
+        const Cleared cleared(*this);
         std::vector<std::string> texts;
         const std::vector<std::uint32_t> ids = columns(names, texts);
+        const std::size_t n = rows.shape(0), width = rows.shape(1), k = state_.outputs;
+        check_width(ids.size(), width);
+        check_known(rows.data(), n * width);
         std::vector<double> said(n * k);
         {
-            nb::gil_scoped_release free;
+            const nb::gil_scoped_release unlocked;
             for (std::size_t i = 0; i < n; ++i) {
                 for (std::size_t j = 0; j < width; ++j)
                     if (ids[j] != sf2el::nobody && rows.data()[i * width + j] == rows.data()[i * width + j])
@@ -357,7 +381,7 @@ public:
         return out;
     }
 
-    // Candidates that are there often enough to be taken up; `sightings`: that are enough. `now`: in the row at hand.
+    // Candidates of the row at hand that are there often enough to be used; `sightings`: that are enough.
     std::vector<std::uint32_t> rising(int sightings) const {
         std::vector<std::uint32_t> out;
         for (const std::uint32_t id : state_.candidates)
@@ -392,23 +416,37 @@ public:
 
     std::size_t solution_bytes(std::size_t from, std::size_t to, int form) {
         if (state_.settings.paper) return Transitions(state_).joint_bytes(from, to);
-        return sf2el::Map::solution_bytes(from, to, sf2el::Map::Form(form));
+        return sf2el::Map::solution_bytes(from, to, form_of(form));
     }
 
     std::size_t moments_bytes(std::size_t room) const { return sf2el::Moments<float>::bytes(room); }
 
     // ---- transitions
 
-    void open(const std::vector<std::uint32_t>& ids, std::size_t room, bool related, bool mapped) { Transitions(state_).open(ids, room, related, mapped); }
-    void close() { Transitions(state_).close(); forget_released(); }
+    void open(const std::vector<std::uint32_t>& ids, std::size_t room, bool related, bool mapped) {
+        check_features(ids, nullptr, room);
+        Transitions(state_).open(ids, room, related, mapped);
+    }
+    void close(const std::vector<std::uint32_t>& stay) {
+        Transitions(state_).close(stay);
+        forget_released();
+    }
     void advance() { Transitions(state_).advance(); }
-    void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(s, mapped); }
-    void forget(std::size_t s) { Transitions(state_).forget(s); forget_released(); }
-    void widen(std::size_t s, const std::vector<std::uint32_t>& ids, std::size_t room) { Transitions(state_).widen(s, ids, room); }
-    void begin_again(std::size_t s, std::size_t born) { Transitions(state_).begin_again(s, born); }
+    void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(older(s), mapped); }
+    void forget(std::size_t s) {
+        if (state_.incoming && s == state_.current()) throw nb::index_error("There is no such space to forget.");
+        Transitions(state_).forget(older(s));
+        forget_released();
+    }
+    void widen(std::size_t s, const std::vector<std::uint32_t>& ids, std::size_t room) {
+        const auto& space = state_.spaces[at(s)];
+        check_features(ids, &space, room > space.room ? room : space.room);
+        Transitions(state_).widen(s, ids, room);
+    }
+    void begin_again(std::size_t s, std::size_t born) { Transitions(state_).begin_again(at(s), born); }
     void take_scaling(std::size_t to, std::size_t from) { Transitions(state_).take_scaling(to, from); }
     void begin_gaps() { Transitions(state_).begin_gaps(); }
-    void begin_map(std::size_t s) { Transitions(state_).begin_map(s); }
+    void begin_map(std::size_t s) { Transitions(state_).begin_map(older(s)); }
     void replay() { state_.replay(); }
 
     void add(std::size_t s, const CodeTuple& code, double prior, double weight, const std::vector<double>& odds) {
@@ -417,15 +455,19 @@ public:
     void fork(std::size_t s, std::size_t from, const CodeTuple& code, double prior, double weight) {
         Transitions(state_).fork(s, from, code_of(code), prior, weight);
     }
-    void remove(std::size_t s, std::size_t i) { Transitions(state_).remove(s, i); }
+    void remove(std::size_t s, std::size_t i) { Transitions(state_).remove(at(s), i); }
     double reshape(std::size_t s, std::size_t i, const CodeTuple& code) { return Transitions(state_).reshape(s, i, code_of(code)); }
-    void grow(std::size_t outputs) { Transitions(state_).grow(outputs); }
-    void settle(std::size_t s) { Transitions(state_).settle(s); }
-    void drop_map(std::size_t s) { Transitions(state_).drop_map(s); }
-    void keep_map_as(std::size_t s, int form) { Transitions(state_).keep_map_as(s, sf2el::Map::Form(form)); }
-    void drop_moments(std::size_t s) { Transitions(state_).drop_moments(s); }
-    void keep_moments(std::size_t s) { Transitions(state_).keep_moments(s); }
-    void normalise() { Transitions(state_).normalise(); }
+    void grow(std::size_t outputs) {
+        const auto& s = state_.settings;
+        if (s.paper || s.task != sf2el::Task::binary || outputs < 3 || outputs < state_.outputs || outputs > most_outputs)
+            throw nb::value_error("There is no growing to so many outputs.");
+        Transitions(state_).grow(outputs);
+    }
+    void settle(std::size_t s) { Transitions(state_).settle(at(s)); }
+    void drop_map(std::size_t s) { Transitions(state_).drop_map(at(s)); }
+    void keep_map_as(std::size_t s, int form) { Transitions(state_).keep_map_as(at(s), form_of(form)); }
+    void drop_moments(std::size_t s) { Transitions(state_).drop_moments(at(s)); }
+    void keep_moments(std::size_t s) { Transitions(state_).keep_moments(at(s)); }
     void shrink_waiting() { Transitions(state_).shrink_waiting(); forget_released(); }
 
     // ---- files
@@ -451,23 +493,81 @@ public:
     ModelState& state() { return state_; }
 
 private:
-    // Puts a dict row into row_ and strangers_: either whole, or nothing and an exception.
-    void read(nb::handle x) {
-        if (read_plain(x.ptr())) return;
-        row_.clear();
-        const nb::object clean = reader()(x);  // tells what is wrong, or gives plain numbers
-        if (!read_plain(clean.ptr())) {
-            row_.clear();
-            throw nb::value_error("This row has no observed feature; leave such rows out.");
+    // Leaves nothing of a row behind, however a call ends.
+    class Cleared {
+    public:
+        explicit Cleared(State& own) : own_(&own) {}
+        Cleared(const Cleared&) = delete;
+        Cleared& operator=(const Cleared&) = delete;
+        ~Cleared() {
+            if (!own_) return;
+            own_->row_.clear();
+            own_->strangers_.clear();
         }
+        void keep() { own_ = nullptr; }
+
+    private:
+        State* own_;
+    };
+
+    void check(double y) const {
+        check_label(y);
+        if (!sf2el::label_fits(state_.task(), state_.outputs, y))
+            throw nb::value_error(("A label must be a class from 0 to " + std::to_string(state_.outputs - 1) +
+                                   ", or NaN for an unlabelled row.")
+                                      .c_str());
     }
 
+    std::size_t at(std::size_t s) const {
+        if (s >= state_.spaces.size()) throw nb::index_error("There is no such space.");
+        return s;
+    }
+
+    // A space that has another after it.
+    std::size_t older(std::size_t s) const {
+        if (at(s) + 1 == state_.spaces.size()) throw nb::index_error("There is no such space before another.");
+        return s;
+    }
+
+    // Features that a space begins with, or that join `own`.
+    void check_features(const std::vector<std::uint32_t>& ids, const sf2el::Space* own, std::size_t room) const {
+        std::vector<char> met(state_.names.size(), 0);
+        std::size_t count = ids.size();
+        if (own) {
+            count += own->dim();
+            for (const std::uint32_t id : own->ids) met[id] = 1;
+        }
+        for (const std::uint32_t id : ids) {
+            if (id >= met.size() || met[id] || state_.names[id].empty())
+                throw nb::value_error("A space takes features that are known, each of them once.");
+            met[id] = 1;
+        }
+        if (count == 0 || count > room || room > most_room) throw nb::value_error("A space has no room for its features.");
+    }
+
+    // Puts a dict row into row_ and strangers_.
+    void read(nb::handle x) {
+        if (read_plain(x.ptr())) return;
+        if (!reader().is_valid()) throw nb::value_error("A row must be a dict of features, each a plain number.");
+        const nb::object found = reader()(x);  // says what is wrong, or gives plain numbers
+        nb::dict clean;
+        for (const auto& [key, value] : nb::cast<nb::dict>(found)) {
+            const nb::object name = plain_name(key.ptr(), true);
+            if (!name.is_valid() || clean.contains(name))
+                throw nb::value_error("Two features of this row have the same name, or one has none; rename it.");
+            clean[name] = value;
+        }
+        if (!read_plain(clean.ptr())) throw nb::value_error("This row has a name that is too long to be kept; rename it.");
+    }
+
+    // Runs no code of the caller's. False, with any part of the row read: it is not of plain numbers by plain names.
     bool read_plain(PyObject* x) {
         row_.clear();
         strangers_.clear();
         if (!PyDict_CheckExact(x)) return false;
         PyObject *key = nullptr, *value = nullptr;
         Py_ssize_t position = 0;
+        bool odd = false;  // whether a name is plain only as a copy: then two may be the same
         while (PyDict_Next(x, &position, &key, &value)) {
             double number = 0.0;
             if (PyFloat_CheckExact(value)) {
@@ -485,18 +585,40 @@ private:
                 return false;
             }
             if (!(number >= -largest_feature && number <= largest_feature)) return false;
-            if (!PyUnicode_Check(key) && (!PyLong_Check(key) || PyBool_Check(key))) return false;
-            PyObject* id = PyDict_GetItemWithError(names_.ptr(), key);
-            if (id) {
-                row_.set(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(id)), number);
+            const nb::object name = plain_name(key, false);
+            if (!name.is_valid()) return false;
+            odd = odd || name.ptr() != key;
+            const std::uint32_t id = id_of(name);
+            if (id != sf2el::nobody) {
+                if (row_.has(id)) return false;
+                row_.set(id, number);
                 continue;
             }
-            if (PyErr_Occurred()) throw nb::python_error();
-            std::string text = text_of(key);
+            std::string text = text_of(name);
             if (text.empty()) return false;
             strangers_.push_back({std::move(text), number, 0});
         }
+        if (odd && !are_apart(strangers_)) return false;
         return !row_.present.empty() || !strangers_.empty();
+    }
+
+    // The number of the feature of a plain name.
+    std::uint32_t id_of(const nb::object& name) const {
+        PyObject* id = PyDict_GetItemWithError(names_.ptr(), name.ptr());
+        if (!id && PyErr_Occurred()) throw nb::python_error();
+        return id ? static_cast<std::uint32_t>(PyLong_AsUnsignedLong(id)) : sf2el::nobody;
+    }
+
+    // Whether no two have the same name.
+    static bool are_apart(const std::vector<Stranger>& strangers) {
+        std::vector<const std::string*> texts;
+        for (const Stranger& one : strangers) texts.push_back(&one.text);
+        return are_apart(texts);
+    }
+
+    static bool are_apart(std::vector<const std::string*>& texts) {
+        std::sort(texts.begin(), texts.end(), [](const auto* a, const auto* b) { return *a < *b; });
+        return std::adjacent_find(texts.begin(), texts.end(), [](const auto* a, const auto* b) { return *a == *b; }) == texts.end();
     }
 
     // After a row was learned: its new features are looked at from now on, and it waits with them.
@@ -537,6 +659,7 @@ private:
 
     void forget_released() {
         if (!state_.released.empty()) Transitions(state_).forget_in_waiting(state_.released);
+        for (const std::uint32_t id : state_.released) row_.drop(id);  // between begin and finish
         for (const auto& text : state_.released_names) {
             const nb::object name = name_of(text);
             if (PyDict_DelItem(names_.ptr(), name.ptr()) != 0) PyErr_Clear();
@@ -545,20 +668,32 @@ private:
         state_.reuse_released();
     }
 
+    // The names of a file: each as it would have been kept, and once.
     void remember_names() {
-        for (std::size_t id = 0; id < state_.names.size(); ++id)
-            if (!state_.names[id].empty()) names_[name_of(state_.names[id])] = id;
+        for (std::size_t id = 0; id < state_.names.size(); ++id) {
+            const std::string& text = state_.names[id];
+            if (text.empty()) continue;
+            const nb::object name = name_of(text);
+            if (!name.is_valid()) PyErr_Clear();
+            if (!name.is_valid() || text_of(name) != text || names_.contains(name))
+                throw std::invalid_argument("a feature's name is none");
+            names_[name] = id;
+        }
     }
 
     std::vector<std::uint32_t> columns(const nb::list& names, std::vector<std::string>& texts) const {
+        // All names are plain before the first is looked up: becoming so may run code that uses this very state.
+        std::vector<nb::object> plain;
+        for (const nb::handle name : nb::tuple(names)) plain.push_back(plain_name(name.ptr(), true));
         std::vector<std::uint32_t> ids;
-        for (nb::handle name : names) {
-            PyObject* id = PyDict_GetItemWithError(names_.ptr(), name.ptr());
-            if (!id && PyErr_Occurred()) throw nb::python_error();
-            ids.push_back(id ? static_cast<std::uint32_t>(PyLong_AsUnsignedLong(id)) : sf2el::nobody);
-            texts.push_back(text_of(name));
+        for (const nb::object& name : plain) {
+            texts.push_back(name.is_valid() ? text_of(name) : std::string());
             if (texts.back().empty()) throw nb::value_error("A column's name is no text that can be kept; rename it.");
+            ids.push_back(id_of(name));
         }
+        std::vector<const std::string*> all;
+        for (const std::string& text : texts) all.push_back(&text);
+        if (!are_apart(all)) throw nb::value_error("Two columns have the same name; rename one.");
         return ids;
     }
 
@@ -607,7 +742,7 @@ void bind_state(nb::module_& m) {
         .def("solution_bytes", &State::solution_bytes, "new"_a, "old"_a, "form"_a)
         .def("moments_bytes", &State::moments_bytes, "room"_a)
         .def("open", &State::open, "ids"_a, "room"_a, "related"_a, "mapped"_a)
-        .def("close", &State::close)
+        .def("close", &State::close, "stay"_a = std::vector<std::uint32_t>{})
         .def("advance", &State::advance)
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)
@@ -627,7 +762,6 @@ void bind_state(nb::module_& m) {
         .def("keep_map_as", &State::keep_map_as, "s"_a, "form"_a)
         .def("drop_moments", &State::drop_moments, "s"_a)
         .def("keep_moments", &State::keep_moments, "s"_a)
-        .def("normalise", &State::normalise)
         .def("shrink_waiting", &State::shrink_waiting)
         .def("save", &State::save, "own"_a)
         .def_static("load", &State::load, "data"_a);
@@ -649,11 +783,7 @@ void bind_state(nb::module_& m) {
         .def_prop_ro("vanished", [](State& s) { return s.state().dealt; })
         .def_prop_ro("began", [](State& s) { return s.state().began; })
         .def_prop_ro("gapped", [](State& s) { return s.state().gapped; })
-        .def_prop_ro("silent", [](State& s) { return s.state().silent; })
-        .def_prop_ro("pause", [](State& s) { return s.state().pause; })
-        .def_prop_ro("rounds", [](State& s) { return s.state().mixture.rounds; })
-        .def_prop_ro("hedge", [](State& s) { return copy_out(s.state().hedge_numbers(), s.state().hedge_size()); })
-        .def_prop_ro("recovers", [](State& s) { return s.state().recovers(); });
+        .def_prop_ro("rounds", [](State& s) { return s.state().mixture.rounds; });
 }
 
 }  // namespace sf2el_python

@@ -174,7 +174,7 @@ public:
                 throw nb::value_error("This state does not fit this learner: its kinds of rows differ.");
             ++c.kept[s.kinds[i]];
         }
-        // Unknown after a state of the other backend: the next step computes the norm itself.
+        // Where it is not given, the next step computes the norm itself.
         c.norm_bound = in.contains("norm_bound") ? nb::cast<double>(in["norm_bound"]) : HUGE_VAL;
         if (in.contains("refreshes")) c.refreshes = nb::cast<std::uint64_t>(in["refreshes"]);
         core_->set_state(s);
@@ -186,7 +186,7 @@ private:
 
 // ---- Python's recovery map, hedge and scaler
 
-class RecoveryMap final : public RowMap {
+class RecoveryMap {
 public:
     RecoveryMap(std::uint32_t from, std::uint32_t to, double ridge, bool intercept)
         : p_{from, to, ridge, intercept}, block_(sf2el::RecoveryMap::reals(p_)), map_(p_, block_.data()) {}
@@ -211,19 +211,9 @@ public:
         return own(std::move(x), {n, p_.to});
     }
 
-    void recover_into(const Vector& z, MutableVector x) const {
-        check_row(z, p_.from);
-        check_width(x.shape(0), p_.to);
-        map_.recover(z.data(), x.data());
-    }
-
     Out<double> matrix() const {
         return own(std::vector<double>(map_.matrix(), map_.matrix() + std::size_t(p_.from) * p_.to), {p_.from, p_.to});
     }
-
-    std::size_t from() const override { return p_.from; }
-    std::size_t to() const override { return p_.to; }
-    void map_row(const double* z, double* x) override { map_.recover(z, x); }
 
     double rows() const { return map_.rows(); }
     Out<double> state() const { return copy_out(block_.data(), block_.size()); }
@@ -239,7 +229,7 @@ private:
     sf2el::RecoveryMap map_;
 };
 
-class Hedge final : public RowMixer {
+class Hedge {
 public:
     Hedge(std::size_t experts, double eta)
         : block_(sf2el::Hedge::reals(experts)), hedge_(experts, eta, block_.data()) {}
@@ -251,15 +241,6 @@ public:
     double largest() const { return hedge_.largest(); }
     double rounds() const { return hedge_.rounds(); }
     double rate() const { return hedge_.rate(); }
-
-    std::size_t experts() const override { return hedge_.experts(); }
-    double mix_row(const double* scores) const override {
-        return experts() == 1 ? scores[0] : hedge_.combine(scores);
-    }
-    void follow_row(const double*, const double* risks, double, double) override {
-        check_finite(risks, experts());
-        hedge_.update(risks);
-    }
 
     double combine(const Vector& scores) const {
         check_row(scores, hedge_.experts());
@@ -298,11 +279,10 @@ private:
     sf2el::Hedge hedge_;
 };
 
-class Scaler : public RowScaler {
+class Scaler {
 public:
     explicit Scaler(std::size_t dim) : dim_(dim) {}
-
-    std::size_t dim() const override { return dim_; }
+    virtual ~Scaler() = default;
 
     void scale_into(const Vector& x, MutableVector out, bool keep) {
         check_width(x.shape(0), dim_);
@@ -347,6 +327,8 @@ public:
     virtual std::size_t nbytes() const = 0;
 
 protected:
+    virtual void scale_row(const double* x, double* out, bool keep) = 0;
+    virtual void unscale_gaps_row(double* row, const double* scaled) const = 0;
     virtual void zeros_row(const double* x, double* out, const double* recovered, double rows, bool kept) const = 0;
     virtual void presence_row(const double* x, double* out, double rows, bool kept) const = 0;
 
@@ -366,9 +348,6 @@ public:
     ScalerOf(std::size_t dim, double divisor)
         : Scaler(dim), block_(sf2el::Scaler<Real>::bytes(dim) / sizeof(double)), scaler_(dim, block_.data(), divisor) {}
 
-    void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
-    void unscale_gaps_row(double* row, const double* scaled) const override { scaler_.unscale_gaps(row, scaled); }
-
     Out<double> state() const override {
         std::vector<double> out(3 * dim_);
         scaler_.state(out.data());
@@ -383,6 +362,8 @@ public:
     std::size_t nbytes() const override { return block_.size() * sizeof(double); }
 
 protected:
+    void scale_row(const double* x, double* out, bool keep) override { scaler_.scale(x, out, keep); }
+    void unscale_gaps_row(double* row, const double* scaled) const override { scaler_.unscale_gaps(row, scaled); }
     void zeros_row(const double* x, double* out, const double* recovered, double rows, bool kept) const override {
         scaler_.scale_with_zeros(x, out, recovered, rows, kept);
     }
@@ -406,42 +387,7 @@ std::unique_ptr<Scaler> build_scaler(std::size_t dim, std::optional<double> divi
 
 }  // namespace
 
-std::ptrdiff_t sf2el_python::gather_row(const nb::dict& row, const nb::tuple& names, double* to) {
-    const std::size_t n = nb::len(names);
-    std::size_t keys = 0, gaps = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        PyObject* value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), i));
-        if (!value && PyErr_Occurred()) {
-            PyErr_Clear();
-            return -1;
-        }
-        double number = std::numeric_limits<double>::quiet_NaN();
-        if (value) {
-            ++keys;
-            if (PyFloat_Check(value)) {
-                number = PyFloat_AS_DOUBLE(value);
-            } else if (PyLong_Check(value)) {
-                number = PyLong_AsDouble(value);
-                if (number == -1.0 && PyErr_Occurred()) {
-                    PyErr_Clear();
-                    return -1;
-                }
-            } else if (value != Py_None) {
-                return -1;
-            }
-        }
-        if (number < -largest_feature || number > largest_feature) return -1;
-        gaps += number != number;
-        to[i] = number;
-    }
-    return keys == nb::len(row) && gaps < n ? static_cast<std::ptrdiff_t>(gaps) : -1;
-}
-
 namespace {
-
-bool gather(const nb::dict& row, const nb::tuple& names, MutableVector out) {
-    return out.shape(0) == nb::len(names) && gather_row(row, names, out.data()) == 0;
-}
 
 Learner build_learner(std::uint32_t dim, std::uint32_t capacity, std::uint64_t seed,
                       const std::vector<std::tuple<std::string, double, double, int>>& kernel, const std::string& loss,
@@ -498,9 +444,7 @@ NB_MODULE(_native, m) {
     m.doc() = "The compiled core of sf2el.";
     // An interpreter that exits with models alive (in a REPL, in a test) is no leak worth a report.
     nb::set_leak_warnings(false);
-    nb::class_<Part>(m, "Part");
     m.def("wide_usable", &wide_usable);
-    m.def("gather", &gather, "row"_a, "names"_a, "out"_a);
     m.def("exp_neg", [](double x) { return sf2el::exp_neg(x); }, "x"_a);
     m.def("exp_neg32", [](float x) { return sf2el::exp_neg(x); }, "x"_a);
     m.def("log_positive", [](double x) { return sf2el::log_positive(x); }, "x"_a);
@@ -526,19 +470,18 @@ NB_MODULE(_native, m) {
         .def("state", &Learner::state)
         .def("set_state", &Learner::set_state, "state"_a);
 
-    nb::class_<RecoveryMap, Part>(m, "RecoveryMap")
+    nb::class_<RecoveryMap>(m, "RecoveryMap")
         .def(nb::init<std::uint32_t, std::uint32_t, double, bool>(), "new_dim"_a, "old_dim"_a, "ridge"_a,
              "intercept"_a)
         .def("observe", &RecoveryMap::observe, "Z"_a, "X"_a)
         .def("solve", &RecoveryMap::solve)
         .def("recover", &RecoveryMap::recover, "Z"_a)
-        .def("recover_into", &RecoveryMap::recover_into, "z"_a, "x"_a)
         .def("state", &RecoveryMap::state)
         .def("set_state", &RecoveryMap::set_state, "state"_a)
         .def_prop_ro("matrix", &RecoveryMap::matrix, nb::rv_policy::automatic)
         .def_prop_ro("rows", &RecoveryMap::rows);
 
-    nb::class_<Hedge, Part>(m, "Hedge")
+    nb::class_<Hedge>(m, "Hedge")
         .def(nb::init<std::size_t, double>(), "experts"_a, "eta"_a)
         .def("combine", &Hedge::combine, "scores"_a)
         .def("update", &Hedge::update, "risks"_a)
@@ -553,7 +496,7 @@ NB_MODULE(_native, m) {
         .def_prop_ro("rounds", &Hedge::rounds)
         .def_prop_ro("rate", &Hedge::rate);
 
-    nb::class_<Scaler, Part>(m, "Scaler")
+    nb::class_<Scaler>(m, "Scaler")
         .def(nb::new_(&build_scaler), "dim"_a, "divisor"_a = nb::none(), "precision"_a = "float64")
         .def("scale_into", &Scaler::scale_into, "x"_a, "out"_a, "keep"_a)
         .def("scale_many", &Scaler::scale_many, "X"_a, "keep"_a)
@@ -568,9 +511,6 @@ NB_MODULE(_native, m) {
     bind_moments(m);
     bind_maps(m);
     bind_experts(m);
-    bind_bank(m);
-    bind_fixed_share(m);
     bind_mixture(m);
-    bind_round(m);
     bind_state(m);
 }

@@ -147,62 +147,11 @@ public:
     }
 };
 
-// What a round is made of, seen from a single row; all of them checked when the round is put together.
-class Part {
-public:
-    virtual ~Part() = default;
-};
-
-class RowScaler : public Part {
-public:
-    virtual std::size_t dim() const = 0;
-    virtual void scale_row(const double* x, double* out, bool keep) = 0;
-    virtual void unscale_gaps_row(double* row, const double* scaled) const = 0;
-};
-
-class RowMoments : public Part {
-public:
-    virtual void observe_row(const double* x) = 0;
-    virtual void fill_row(const double* row, double* view) = 0;
-};
-
-class RowMap : public Part {
-public:
-    virtual std::size_t from() const = 0;
-    virtual std::size_t to() const = 0;
-    virtual void map_row(const double* z, double* x) = 0;
-};
-
-class RowBank : public Part {
-public:
-    virtual std::size_t dim() const = 0;
-    virtual std::size_t outputs() const = 0;
-    virtual std::size_t size() const = 0;
-    virtual void score_row(const double* x, double* scores) = 0;
-    virtual void check_row_label(double y, double weight) const = 0;
-    virtual void teach_row(const double* x, double y, double weight, double* scores, double* risks) = 0;
-};
-
-class RowMixer : public Part {
-public:
-    virtual std::size_t experts() const = 0;
-    virtual double mix_row(const double* scores) const = 0;
-    virtual void follow_row(const double* scores, const double* risks, double y, double weight) = 0;
-};
-
-// Fills `out` with the row's values in the order of `names`, NaN where there is none, and returns how many there are
-// not. Fewer than 0, with `out` in any state, if the row has another key, no value at all, or one that is not a
-// finite number below 1e100: the caller then finds out what is the matter.
-std::ptrdiff_t gather_row(const nb::dict& row, const nb::tuple& names, double* out);
-
 // Each adds a group of classes to the module.
-void bind_round(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_moments(nb::module_& m);
 void bind_maps(nb::module_& m);
 void bind_experts(nb::module_& m);
-void bind_bank(nb::module_& m);
-void bind_fixed_share(nb::module_& m);
 void bind_mixture(nb::module_& m);
 
 }  // namespace sf2el_python

@@ -151,7 +151,7 @@ void list_block(A& a, Block& value) {
     block(a, value, 8 * words);
 }
 
-// What no part can tell by itself.
+// What only all parts together show.
 template <class A>
 void check(A& a, ModelState& s) {
     a.require(!s.incoming || s.spaces.size() >= 2, "a space stands beside none");
@@ -176,7 +176,7 @@ void check(A& a, ModelState& s) {
     double total = 0.0;
     for (const Standing& one : s.standings) {
         a.require(one.weight >= 0.0 && one.weight <= 1.0 + 1e-6 && at_least(one.loss, -1e300) && at_least(one.curvature, 0.0) && at_least(one.prior, 0.0) &&
-                      std::fabs(one.logarithm) <= Mixture::most_sureness, "its experts' weights are none");
+                      std::fabs(one.logarithm) <= Mixture::most_confidence, "its experts' weights are none");
         total += one.weight;
     }
     const MixtureCounters& m = s.mixture;
@@ -270,7 +270,7 @@ void map(A& a, Map& m, const ModelState& state, const Space& old, const Space* s
     const bool paper = state.settings.paper;
     if constexpr (A::reading) {
         a.require(source && m.to == old.dim() && m.from >= 1 && m.from <= source->dim(), "a map fits no spaces");
-        a.require(m.form <= Map::Form::full && m.wanted >= Map::Form::brief && m.wanted <= Map::Form::full, "a map is kept in no form");
+        a.require(m.form <= Map::Form::full && m.wanted >= Map::Form::bfloat16 && m.wanted <= Map::Form::full, "a map is kept in no form");
         a.require(m.unexplained >= 0.0 && m.unexplained <= 1.0 && m.rows < never, "a map rests on no rows");
     }
     RecoveryParams p = recovery_params(state.settings, m);

@@ -1,4 +1,4 @@
-// What each kind of expert is made of. A kind more is an entry here, and one with its name and prior in
+// What each kind of expert is made of. Another kind is an entry here, and one with its name and prior in
 // src/sf2el/experts/kinds.py.
 #pragma once
 

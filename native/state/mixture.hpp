@@ -1,6 +1,6 @@
-// Who is followed: a Bayesian mixture over experts of which some may be asleep in a row, because nothing of what
+// How experts are weighed: a Bayesian mixture over experts of which some may be asleep in a row, because nothing of what
 // they see is there. After each label a share of the weight of those awake is dealt again by their prior (Herbster
-// and Warmuth's fixed share), so that none is ever lost. Experts that tell classes apart also have a factor on their
+// and Warmuth's fixed share), so that none is ever lost. Experts of classes also have a factor on their
 // margins that follows their log loss: one that is right more often than it says would else lose to a bolder one.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Standing {
     double prior = 0.0;      // its part of what is dealt again
 };
 
-// What a mixture keeps beside the experts' standings.
+// What a mixture keeps besides the experts' standings.
 struct MixtureCounters {
     double rounds = 0.0;
     double least = 1.0, least_rounds = 1.0;  // of a number: the best expert's risks, summed, and their count
@@ -28,7 +28,7 @@ struct MixtureCounters {
 class Mixture {
 public:
     static constexpr double share = 0.003, largest_loss = 8.0;
-    static constexpr double sureness_prior = 5.0, most_sureness = 1.5;
+    static constexpr double confidence_prior = 5.0, most_confidence = 1.5;
 
     Mixture(Task task, size_t outputs, std::vector<Standing>& who, MixtureCounters& counters)
         : task_(task), outputs_(outputs), who_(who), counters_(counters) {}
@@ -50,7 +50,7 @@ public:
             const double w = weight(weights, j) * by;
             sum += w * (task_ == Task::binary ? sigmoid(factor_of(who_[j]) * scores[j]) : scores[j]);
         }
-        // Without any weight nobody has said anything: that is even odds, not a sure no.
+        // Where no expert has any weight, the odds are even, not a certain no.
         out[0] = task_ == Task::binary ? (total > 0.0 ? log_odds(sum) : 0.0) : sum;
     }
 
@@ -129,8 +129,8 @@ private:
         }
         // Labels of long ago count less here too.
         one.curvature = (1.0 - share) * one.curvature + by * curvature;
-        const double logarithm = one.logarithm - by * slope / (sureness_prior + one.curvature);
-        one.logarithm = logarithm < most_sureness ? (logarithm > -most_sureness ? logarithm : -most_sureness) : most_sureness;
+        const double logarithm = one.logarithm - by * slope / (confidence_prior + one.curvature);
+        one.logarithm = logarithm < most_confidence ? (logarithm > -most_confidence ? logarithm : -most_confidence) : most_confidence;
         return loss;
     }
 

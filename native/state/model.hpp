@@ -42,12 +42,18 @@ struct Row {
         present.clear();
     }
 
+    void drop(std::uint32_t id) {
+        if (!has(id)) return;
+        x[id] = std::numeric_limits<double>::quiet_NaN();
+        present.erase(std::find(present.begin(), present.end(), id));
+    }
+
     bool has(std::uint32_t id) const { return id < x.size() && x[id] == x[id]; }
 };
 
 enum class Learned : int { yes = 0, yes_and_review = 1, change = 2 };
 
-// Whom a prediction rested on: the share of all weight of experts of ended spaces, and the number of the current one.
+// Which experts a prediction rested on: the share of all weight of experts of ended spaces, and the number of the current one.
 struct Whose {
     double recovered = 0.0;
     std::uint64_t space = 0;
@@ -66,7 +72,7 @@ public:
     std::vector<std::uint32_t> candidates;  // features that are looked at closely: of no living space
     std::vector<Space> spaces;  // the oldest first
     bool incoming = false;      // whether the last space is beside the one before it, which goes on
-    bool dealt = false;         // whether weights were dealt anew since the older of these two vanished
+    bool dealt = false;         // whether weights were dealt again since the older of these two vanished
     bool gapped = false;        // whether a row had gaps so far
     std::vector<Standing> standings;  // of the experts of all spaces in turn
     MixtureCounters mixture;
@@ -77,10 +83,10 @@ public:
     // What a feature policy goes by: when the current space began, until when it is young (newcomers join it), when
     // the space beside it opened, when a feature was last lost, and until when candidates change nothing.
     std::uint64_t current_since = 0, young_until = 0, opened_at = 0, lost_at = 0, deaf_until = 0;
-    bool exact = false;         // whether periods are told by rows' exact features
+    bool exact = false;         // whether periods are known by rows' exact features
     std::vector<Waiting> waiting;
 
-    // ---- who is where
+    // ---- which experts and spaces there are
 
     std::size_t current() const { return spaces.size() - (incoming ? 2 : 1); }
     bool empty() const { return spaces.empty(); }
@@ -128,8 +134,8 @@ public:
     }
 
     // Learns a row, unless its features may change the spaces: then nothing is touched. `said`: room for what was
-    // predicted before, or null. `settled`: the features have been counted and change nothing.
-    // `whose`: room for whom that rested on, or null.
+    // predicted before, NaN where nothing of the row is known, or null. `settled`: the features have been counted
+    // and change nothing. `whose`: room for what that rested on, or null.
     Learned learn(const Row& row, bool strangers, double y, double weight, double* said, bool settled = false, Whose* whose = nullptr) {
         if (!settled) {
             if (spaces.empty() || wakes(row, strangers)) return Learned::change;
@@ -141,7 +147,7 @@ public:
         if (said) {
             if (score(w)) mix(w, said);
             else
-                for (std::size_t k = 0; k < outputs; ++k) said[k] = 0.0;
+                for (std::size_t k = 0; k < outputs; ++k) said[k] = std::numeric_limits<double>::quiet_NaN();
             if (whose) *whose = rests_on(w);
         }
         if (vanishes(w)) vanish(w);
@@ -207,7 +213,7 @@ public:
         return has_any(row, fresh);
     }
 
-    // A candidate that is there often enough to be taken up; `sightings` are enough in any case.
+    // A candidate that is there often enough to be used; `sightings` are enough in any case.
     bool is_rising(std::uint32_t id, int sightings) const {
         const Feature& f = features[id];
         int often = 0;
@@ -300,7 +306,7 @@ public:
         return true;
     }
 
-    // Features that the last row brought and that nobody knew; each is a candidate from now on.
+    // Features that the last row brought and that were not known; each is a candidate from now on.
     std::uint32_t note(const std::string& name) {
         std::uint32_t id = nobody;
         if (!free_.empty()) {  // the lowest one: a model that was saved and loaded takes the same
@@ -330,7 +336,7 @@ public:
         names[id].clear();
     }
 
-    // Places that may be taken again once the outside has forgotten whose they were.
+    // Places that may be taken again once their names are forgotten.
     std::vector<std::uint32_t> released;
     std::vector<std::string> released_names;
 
@@ -396,7 +402,7 @@ public:
         return (share < 0.95 ? share : 0.95) * (1.0 - lost_share * doubt);
     }
 
-    // How little of a vanishing space can be told: nothing is doubted of features that are still read.
+    // How little of a vanishing space can be recovered: nothing is doubted of features that are still read.
     double doubt_of(std::size_t s) const {
         const Space& old = spaces[s];
         if (!old.map || !old.map->solved()) return 0.0;
@@ -408,7 +414,7 @@ public:
     // The weights that two neighbouring spaces begin with when the older of them vanishes.
     void deal(std::size_t older, double* weights) const;
 
-    // The older of the two last spaces has vanished: weights are dealt anew, and what it taught goes on.
+    // The older of the two last spaces has vanished: weights are dealt again, and its experts go on.
     void settle_vanished() {
         const std::size_t older = current();
         if (spaces[older].map) solve_map(spaces[older], spaces[older + 1]);
@@ -470,9 +476,6 @@ public:
         }
     }
 
-    // Whether experts of ended spaces play.
-    bool recovers() const { return current() > 0 || dealt; }
-
     std::vector<double> average_risks() {
         std::vector<double> out(standings.size());
         const double by = mixture.rounds > 0.0 ? 1.0 / mixture.rounds : 0.0;
@@ -485,9 +488,6 @@ public:
             }
         return out;
     }
-
-    const double* hedge_numbers() const { return static_cast<const double*>(hedge.at()); }
-    std::size_t hedge_size() const { return hedge.bytes() / 8; }
 
     std::size_t players() const {
         std::size_t count = 0;
@@ -626,7 +626,7 @@ private:
             seen.flagged.clear();
         }
         if (seen.flagged.empty() && needs(space, View::flagged)) {
-            // Who sees flags sees them always: here none is raised.
+            // Experts that see flags always see them: here all are zero.
             seen.flagged.assign(2 * space.room, 0.0);
             std::copy(seen.values.begin(), seen.values.end(), seen.flagged.begin());
         }

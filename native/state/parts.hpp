@@ -55,7 +55,7 @@ struct ExpertShape {
 
     std::size_t bytes() const {
         if (const auto* p = std::get_if<PosteriorParams>(&params)) {
-            if (precision == Precision::half) return Halved::state_bytes(*p);
+            if (precision == Precision::half) return HalfPosterior::state_bytes(*p);
             return precision == Precision::single ? Posterior<float>::state_bytes(*p) : Posterior<double>::state_bytes(*p);
         }
         if (const auto* p = std::get_if<LogisticParams>(&params)) return OnlineLogistic::reals(*p) * sizeof(double);
@@ -105,7 +105,7 @@ struct Feature {
 
 // A map that recovers a space from the next one.
 struct Map {
-    enum class Form : std::uint8_t { none, brief, single, full };
+    enum class Form : std::uint8_t { none, bfloat16, single, full };
 
     std::uint32_t from = 0, to = 0;
     std::uint64_t rows = 0;     // that had both spaces
@@ -119,7 +119,7 @@ struct Map {
 
     static std::size_t solution_bytes(std::size_t from, std::size_t to, Form form) {
         switch (form) {
-            case Form::brief: return AffineMap<Brief>::bytes(from, to);
+            case Form::bfloat16: return AffineMap<BFloat16>::bytes(from, to);
             case Form::single: return AffineMap<float>::bytes(from, to);
             case Form::full: return AffineMap<double>::bytes(from, to);
             default: return 0;
@@ -128,9 +128,9 @@ struct Map {
 
     template <class F>
     void with_solution(double limit, F f) {
-        if (form == Form::brief) f(AffineMap<Brief>(from, to, 0, limit, solution.at(), AffineMap<Brief>::Adopt{}));
-        else if (form == Form::single) f(AffineMap<float>(from, to, 0, limit, solution.at(), AffineMap<float>::Adopt{}));
-        else if (form == Form::full) f(AffineMap<double>(from, to, 0, limit, solution.at(), AffineMap<double>::Adopt{}));
+        if (form == Form::bfloat16) f(AffineMap<BFloat16>(from, to, limit, solution.at()));
+        else if (form == Form::single) f(AffineMap<float>(from, to, limit, solution.at()));
+        else if (form == Form::full) f(AffineMap<double>(from, to, limit, solution.at()));
     }
 
     std::size_t bytes() const { return joint.bytes() + solution.bytes(); }

@@ -58,15 +58,14 @@ public:
         return 8 * RecoveryMap::reals(p);
     }
 
-    // The space beside the current one is gone again, or its features have joined.
-    void close() {
+    // The space beside the current one is gone again, or its features have joined. Those that stay are candidates
+    // even if no other space has them: one is about to open with them.
+    void close(const std::vector<std::uint32_t>& stay = {}) {
         if (!state_.incoming) return;
-        const bool dealt = state_.dealt;
-        drop_newest();
+        drop_newest(stay);
         state_.spaces.back().map.reset();
         state_.incoming = state_.dealt = false;
         if (state_.settings.paper) state_.begin_hedge();
-        (void)dealt;
         normalise();
         state_.schedule();
     }
@@ -107,9 +106,7 @@ public:
         state_.schedule();
     }
 
-    // The oldest space goes, with its experts and its map; their weight is shared by all.
-    void forget_oldest() { forget(0); }
-
+    // A space goes, with its experts and its map; their weight is shared by all.
     void forget(std::size_t s) {
         const std::size_t first = state_.experts_before(s), count = state_.spaces[s].experts.size();
         state_.standings.erase(state_.standings.begin() + std::ptrdiff_t(first), state_.standings.begin() + std::ptrdiff_t(first + count));
@@ -397,12 +394,13 @@ private:
         }
     }
 
-    void drop_newest() {
+    void drop_newest(const std::vector<std::uint32_t>& stay) {
         Space& space = state_.spaces.back();
         state_.standings.resize(state_.standings.size() - space.experts.size());
         for (const std::uint32_t id : space.ids) {
             leave(id);
-            release(id);
+            if (std::find(stay.begin(), stay.end(), id) == stay.end()) release(id);
+            else --state_.features[id].spaces;
         }
         state_.spaces.pop_back();
     }

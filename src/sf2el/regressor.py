@@ -137,7 +137,7 @@ class SF2ELRegressor(StreamModel):
         engine = self._engine
         engine.enter()
         try:
-            output = engine.state.predict(x)
+            output = engine.predict(x)
             return self._targets.mean if output is None else self._targets.value(output)
         finally:
             engine.leave()

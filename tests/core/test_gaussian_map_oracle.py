@@ -19,7 +19,7 @@ def covariance(rows):
 def compiled(Z, X, divisor, old=None, shown=None, read=None):
     both = np.hstack([Z, X])
     known = (float(len(Z)), Z.shape[1], both.mean(axis=0), covariance(both))
-    return _native.gaussian_map(*known, old, shown, divisor, True, read, "auto")
+    return _native.gaussian_map(*known, old, shown, divisor, read, "auto")
 
 
 def spaces(old, new, rows, seed=0, noise=0.3, unrelated=0):

@@ -162,7 +162,7 @@ public:
         if (state.rows >= state.review_at) state.review_at = never;
         if (learned != Learned::change && random_.chance(0.08)) change();
         forget_released();
-        finite(said, "said");
+        if (said[0] == said[0]) finite(said, "said");  // NaN: nothing of the row was known
         if (random_.chance(0.1)) state.learn_late(row, fitting(next_label()), 2.0);
         for (const auto& [name, value] : named) {
             if (ids_.count(name) || random_.chance(0.3)) continue;
@@ -343,7 +343,7 @@ private:
                 state.gapped = true;
                 for (Space& one : state.spaces) one.spells.resize(one.dim(), 0);
                 return;
-            default: state.policy[0] = random_.chance(0.3) ? std::int64_t(state.rows + 5) : 0;
+            default: state.young_until = random_.chance(0.3) ? state.rows + 5 : 0;
         }
     }
 

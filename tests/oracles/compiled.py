@@ -14,10 +14,7 @@ TASKS = list(OUTPUTS)
 
 def posterior(s, precision="float64", keep_inverse=True):
     """The compiled expert with these settings."""
-    options = asdict(s) | {"precision": precision, "keep_inverse": keep_inverse, "variant": "auto"}
-    if "matched" in (_native.posterior.__doc__ or ""):  # a setting on its way out
-        options["matched"] = False
-    return _native.posterior(**options)
+    return _native.posterior(**asdict(s), precision=precision, keep_inverse=keep_inverse, variant="auto")
 
 
 def stream(task, rounds, dim=3, seed=0, labelled=0.7):

@@ -46,8 +46,11 @@ def unsolved_bytes(state: State) -> int:
 def make(state: State, transitions: Iterable[Transition], present: int) -> list[Happened]:
     """Make transitions in turn, for a row with so many features; return what there is to tell."""
     told: list[Happened] = []
-    for one in transitions:
-        told += _make(state, one, present)
+    left = list(transitions)
+    while left:
+        one = left.pop(0)
+        needed = [id for later in left if isinstance(later, Open | Join) for id in later.ids]
+        told += _make(state, one, present, needed)
     return told
 
 
@@ -70,7 +73,7 @@ def set_wake(state: State, policy: FeaturePolicy) -> None:
     state.wake_at = NEVER if at is None else at
 
 
-def _make(state: State, one: Transition, present: int) -> list[Happened]:
+def _make(state: State, one: Transition, present: int, needed: list[int]) -> list[Happened]:
     match one:
         case Open(ids):
             return _open(state, ids)
@@ -90,7 +93,7 @@ def _make(state: State, one: Transition, present: int) -> list[Happened]:
             back = len(features_of(state, state.spaces - 1))
             return [Happened(EventKind.RETURNED, back, beside)]
         case Close(join):
-            return _close(state, join)
+            return _close(state, join, needed)
 
 
 def _open(state: State, ids: Iterable[int]) -> list[Happened]:
@@ -134,7 +137,7 @@ def _swap(state: State, shared: Iterable[int], partly: bool) -> list[Happened]:
     return told
 
 
-def _close(state: State, join: bool) -> list[Happened]:
+def _close(state: State, join: bool, needed: list[int]) -> list[Happened]:
     current, opened = current_space(state), state.spaces - 1
     own = features_of(state, current)
     new = [one for one in features_of(state, opened) if one not in set(own)]
@@ -142,7 +145,7 @@ def _close(state: State, join: bool) -> list[Happened]:
         _widen(state, current, new)
         state.take_scaling(current, opened)
     count = len(features_of(state, opened)) if not join else len(new)
-    state.close()
+    state.close(needed)
     kind = EventKind.JOINED if join else EventKind.CLOSED
     return [Happened(kind, count, len(own), state.opened_at)]
 

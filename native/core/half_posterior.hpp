@@ -1,7 +1,7 @@
-// A posterior in about half the bytes: rows and covariance as halves, the mean in single precision.
+// A posterior in about half the bytes: rows and covariance in half precision, the mean in single precision.
 //
-// Once there are many labels, C (posterior minus prior) nearly cancels the prior, and halves would lose the
-// rest. What is kept instead is the covariance of the linear coefficients and of what each kept row adds to
+// Once there are many labels, C (posterior minus prior) nearly cancels the prior, and half precision would lose
+// the rest. What is kept instead is the covariance of the linear coefficients and of what each kept row adds to
 // those before it,
 //
 //   S = covariance of (theta, beta),  f = theta'phi + beta'b,  b = F k,  F'F = inverse of K ,
@@ -24,7 +24,7 @@
 namespace sf2el {
 inline namespace SF2EL_VARIANT {
 
-class Halved {
+class HalfPosterior {
     using Single = Posterior<float>;
 
 public:
@@ -42,7 +42,7 @@ public:
     }
 
     // As for a Posterior.
-    Halved(const PosteriorParams& p, void* state, void* scratch) : Halved(p, state, scratch, Adopt{}) {
+    HalfPosterior(const PosteriorParams& p, void* state, void* scratch) : HalfPosterior(p, state, scratch, Adopt{}) {
         std::memset(state, 0, state_bytes(p));
         *c_ = PosteriorCounters{};
         for (size_t i = 0; i < linear_; ++i) innovations_[diagonal(i)] = half_of(float(p.linear_scale));
@@ -56,7 +56,7 @@ public:
     }
 
     struct Adopt {};
-    Halved(const PosteriorParams& p, void* state, void* scratch, Adopt)
+    HalfPosterior(const PosteriorParams& p, void* state, void* scratch, Adopt)
         : p_(p), linear_(p.linear()), stride_(coordinates(p)), slots_(p.size + 1) {
         c_ = static_cast<PosteriorCounters*>(state);
         mean_ = reinterpret_cast<float*>(c_ + 1);
@@ -89,12 +89,12 @@ public:
         look(x);
         score(scores);
         if (y != y) {
-            if (Single::may_tell(p_, *c_, own_ + linear_)) tie();
+            if (Single::may_teach(p_, *c_, own_ + linear_)) tie();
             return y;
         }
         if (!is_classification(p_.task)) y = Single::limit(y, Single::most_number);
         const double risk = risk_of(p_.task, p_.outputs, scores, y);
-        thaw();
+        widen();
         update(y, weight);
         return risk;
     }
@@ -103,9 +103,9 @@ public:
     double shrink(size_t size) {
         if (c_->n <= size) return 0.0;
         double moved = 0.0;
-        thaw_rows();
-        thaw_factor();
-        thaw_innovations();
+        widen_rows();
+        widen_factor();
+        widen_innovations();
         for (size_t k = 0; k < p_.outputs; ++k) std::copy(mean(k), mean(k) + linear_ + c_->n, working_mean(k));
         while (c_->n > size) moved += remove(least_useful());
         keep_rows();
@@ -142,8 +142,8 @@ public:
 
     // F, packed; good until the scratch is used again.
     const float* factor_floats() {
-        thaw_rows();
-        thaw_factor();
+        widen_rows();
+        widen_factor();
         return f_;
     }
 
@@ -157,8 +157,8 @@ public:
     // C and the inverse of K in full and in double precision.
     void matrices(double* c, double* q) {
         const size_t n = size(), all = linear_ + n;
-        thaw_rows();
-        thaw_factor();
+        widen_rows();
+        widen_factor();
         double* row = doubles_;
         for (size_t i = 0; i < all; ++i) {
             // Row i of T' (S - prior), T = diag(identity, F), then times T.
@@ -182,7 +182,7 @@ public:
 
     // Takes F from the rows, as they are kept.
     void set_factor() {
-        thaw_rows();
+        widen_rows();
         compute_factor();
         keep_factor();
     }
@@ -192,7 +192,7 @@ public:
     template <class Covariance>
     void keep(const Covariance& c) {
         const size_t n = size();
-        thaw_rows();
+        widen_rows();
         double* row;
         const Dense root = gram_root(row);
         for (size_t i = 0; i < linear_; ++i)
@@ -232,7 +232,7 @@ private:
         return p.dim + n * p.dim + packed_size(n) + packed_size(all) + (p.outputs + 6) * all + 2 * n;
     }
 
-    // For a Gram matrix with its rows and a row more, or for S in full in single precision.
+    // For a Gram matrix with its rows and one more row, or for S in full in single precision.
     static size_t working_doubles(const PosteriorParams& p) {
         const size_t n = p.size, all = coordinates(p) + 1, gram = (n + 1) * p.dim + Dense::reals(n + 1, n);
         const size_t square = (all * all + 1) / 2;
@@ -247,13 +247,13 @@ private:
     }
     double factor_at(size_t r, size_t j) const { return r < j ? 0.0 : double(f_[packed_row(r) + j]); }
 
-    // ---- from what is kept, and back
+    // ---- from half precision, and back
 
-    void thaw_rows() {
+    void widen_rows() {
         for (size_t j = 0; j < p_.dim; ++j) floats_of(rows_ + j * p_.size, r_ + j * slots_, size());
     }
 
-    void thaw_factor() {
+    void widen_factor() {
         if (!p_.keep_inverse) return compute_factor();
         for (size_t r = 0; r < size(); ++r) {
             const float unit = std::ldexp(1.0f, exponents_[r] - bits);
@@ -263,10 +263,10 @@ private:
         }
     }
 
-    void thaw_innovations() { floats_of(innovations_, s_, packed_size(linear_ + size())); }
+    void widen_innovations() { floats_of(innovations_, s_, packed_size(linear_ + size())); }
 
-    void thaw() {
-        if (!is_classification(p_.task)) thaw_innovations();  // else the score has done that
+    void widen() {
+        if (!is_classification(p_.task)) widen_innovations();  // else the score has done that
         for (size_t k = 0; k < p_.outputs; ++k) std::copy(mean(k), mean(k) + linear_ + size(), working_mean(k));
     }
 
@@ -319,8 +319,8 @@ private:
         std::copy(own_, own_ + linear_, psi_);
         unexpressed_ = 0.0;
         if (!p_.size) return;
-        thaw_rows();
-        thaw_factor();
+        widen_rows();
+        widen_factor();
         kernels(x_, n, own_ + linear_);
         unexpressed_ = 1.0 - expressed(own_ + linear_, psi_ + linear_);
     }
@@ -340,7 +340,7 @@ private:
         const size_t all = linear_ + size();
         double by = 1.0;
         if (is_classification(p_.task)) {
-            thaw_innovations();
+            widen_innovations();
             by = Single::softening(variance(double(packed_quadratic(s_, psi_, all))));
         }
         for (size_t k = 0; k < p_.outputs; ++k) {
@@ -499,7 +499,7 @@ private:
         const float* k = own_ + linear_;
         size_t first, second;
         Single::nearest_two(k, n, first, second);
-        thaw();
+        widen();
         if (Single::may_join(p_, n, n ? double(k[first]) : 0.0) && is_new(p_.tie_novelty) && is_new_as_kept()) {
             join();
             keep_basis();
@@ -696,7 +696,7 @@ private:
     Half* innovations_;         // S, packed, linear coordinates first
     std::int16_t* exponents_;   // of the rows of F
     std::int16_t* factor_;      // F, packed
-    // Scratch, with no meaning between calls: the kept ones thawed, with room for a row more, and vectors.
+    // Scratch, with no meaning between calls: what is kept, in single precision, with room for one more row; vectors.
     double* doubles_;
     double* m_;
     float *x_, *r_, *f_, *s_, *a_, *psi_, *own_, *gain_, *step_, *e_, *u_, *cos_, *sin_, *square_;
