@@ -162,6 +162,7 @@ public:
         read(x);
         check(y);
         check_weight(weight);
+        if (crowded()) return int(Learned::change);
         const Learned code = state_.learn(row_, !strangers_.empty(), y, weight, nullptr);
         if (code != Learned::change) after(y, weight);
         return int(code);
@@ -190,6 +191,13 @@ public:
         for (const std::uint32_t id : row_.present)
             if (state_.features[id].spaces > 0) return true;
         return false;
+    }
+
+    // Bytes that a row's new features would take beyond those that there are; 0: there is room.
+    std::size_t crowd_bytes(nb::handle x) {
+        const Cleared cleared(*this);
+        read(x);
+        return crowded() ? stranger_bytes() : 0;
     }
 
     // A row that may change the spaces, in three steps: its features are counted, the caller decides, it is learned.
@@ -245,6 +253,10 @@ public:
                     if (values[j] != values[j]) continue;
                     if (ids[j] != sf2el::nobody) row_.set(ids[j], values[j]);
                     else strangers_.push_back({texts[j], values[j], j});
+                }
+                if (crowded()) {
+                    code = Learned::change;
+                    break;
                 }
                 const double weight = weights ? weights->data()[i] : 1.0;
                 sf2el::Whose whose;
@@ -389,6 +401,15 @@ public:
         return out;
     }
 
+    // How many rows ago the first of these was there, as far as the last eight rows say.
+    int seen_since(const std::vector<std::uint32_t>& ids) const {
+        int most = 0;
+        for (const std::uint32_t id : ids)
+            for (int b = 0; b < 8; ++b)
+                if ((state_.features.at(id).lately >> b) & 1) most = std::max(most, b);
+        return most;
+    }
+
     std::vector<std::uint32_t> candidates() const { return state_.candidates; }
 
     // Bytes by part, in the order of `Part`.
@@ -431,7 +452,7 @@ public:
         Transitions(state_).close(stay);
         forget_released();
     }
-    void advance() { Transitions(state_).advance(); }
+    void advance(const std::vector<std::uint32_t>& shared) { Transitions(state_).advance(shared); }
     void come_back(std::size_t s, bool mapped) { Transitions(state_).come_back(older(s), mapped); }
     void forget(std::size_t s) {
         if (state_.incoming && s == state_.current()) throw nb::index_error("There is no such space to forget.");
@@ -468,7 +489,12 @@ public:
     void keep_map_as(std::size_t s, int form) { Transitions(state_).keep_map_as(at(s), form_of(form)); }
     void drop_moments(std::size_t s) { Transitions(state_).drop_moments(at(s)); }
     void keep_moments(std::size_t s) { Transitions(state_).keep_moments(at(s)); }
-    void shrink_waiting() { Transitions(state_).shrink_waiting(); forget_released(); }
+    void shrink_waiting() {
+        forget_released();
+        Transitions(state_).shrink_waiting();
+        forget_released();
+        state_.trim_places();
+    }
 
     // ---- files
 
@@ -621,6 +647,19 @@ private:
         return std::adjacent_find(texts.begin(), texts.end(), [](const auto* a, const auto* b) { return *a == *b; }) == texts.end();
     }
 
+    // Bytes for the names of the row's strangers, and for the row to wait.
+    std::size_t stranger_bytes() const {
+        std::size_t sum = 12 * (row_.present.size() + strangers_.size()) + 20;
+        for (const Stranger& one : strangers_) sum += ModelState::place_bytes + ModelState::candidate_mark + one.text.size();
+        return sum;
+    }
+
+    // Whether many features come together that there is no room to look at: a space may be about to open.
+    bool crowded() const {
+        if (state_.spaces.empty() || state_.rows < state_.deaf_until || strangers_.size() <= state_.few_new()) return false;
+        return stranger_bytes() + state_.waiting_bytes() + state_.candidate_bytes() > state_.candidate_room;
+    }
+
     // After a row was learned: its new features are looked at from now on, and it waits with them.
     void after(double y, double weight) {
         if (!strangers_.empty()) note_strangers();
@@ -634,7 +673,7 @@ private:
         if (strangers_.size() > 1)
             std::sort(strangers_.begin(), strangers_.end(), [](const Stranger& a, const Stranger& b) { return comes_before(a.text, b.text); });
         for (const Stranger& one : strangers_) {
-            if (!state_.make_room(one.text.size() - 1)) continue;
+            if (!state_.make_room(one.text.size())) continue;
             const std::uint32_t id = state_.note(one.text);
             state_.begin_candidate(id);
             row_.set(id, one.value);
@@ -719,6 +758,7 @@ void bind_state(nb::module_& m) {
         .def("whose", &State::whose, "x"_a)
         .def("learn_late", &State::learn_late, "x"_a, "y"_a, "weight"_a)
         .def("knows", &State::knows, "x"_a)
+        .def("crowd_bytes", &State::crowd_bytes, "x"_a)
         .def("begin", &State::begin, "x"_a)
         .def("finish", &State::finish, "y"_a, "weight"_a)
         .def("run", &State::run, "rows"_a, "names"_a, "y"_a, "weights"_a.none(), "wanted"_a)
@@ -733,6 +773,7 @@ void bind_state(nb::module_& m) {
         .def("feature", &State::feature, "id"_a)
         .def("gone", &State::gone, "ids"_a)
         .def("rising", &State::rising, "sightings"_a)
+        .def("seen_since", &State::seen_since, "ids"_a)
         .def("candidates", &State::candidates)
         .def("bytes", &State::bytes)
         .def("settings_bytes", &State::settings_bytes)
@@ -743,7 +784,7 @@ void bind_state(nb::module_& m) {
         .def("moments_bytes", &State::moments_bytes, "room"_a)
         .def("open", &State::open, "ids"_a, "room"_a, "related"_a, "mapped"_a)
         .def("close", &State::close, "stay"_a = std::vector<std::uint32_t>{})
-        .def("advance", &State::advance)
+        .def("advance", &State::advance, "shared"_a)
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)
         .def("widen", &State::widen, "s"_a, "ids"_a, "room"_a)

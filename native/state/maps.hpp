@@ -160,7 +160,7 @@ inline void ModelState::solve_map(Space& old, Space& fresh) {
     });
 }
 
-inline void ModelState::deal(std::size_t older, double* weights) const {
+inline void ModelState::deal(std::size_t older, double* weights, const Ids& shared) const {
     const std::size_t first = experts_before(older), split = first + spaces[older].experts.size(), end = standings.size();
     const Space& fresh = spaces[older + 1];
     double past = 0.0, past_prior = 0.0, fresh_prior = 0.0, kinds = 0.0;
@@ -182,7 +182,7 @@ inline void ModelState::deal(std::size_t older, double* weights) const {
         kinds += kind[i];
     }
     const Map* map = spaces[older].map ? &*spaces[older].map : nullptr;
-    const double trust = map && map->solved() ? recovered_share(map->rows, doubt_of(older)) : 0.0;
+    const double trust = map && map->solved() ? recovered_share(map->rows, doubt_of(older, shared)) : 0.0;
     for (std::size_t j = 0; j < split; ++j) {
         const double base = past_prior > 0.0 ? standings[j].prior / past_prior : 1.0 / double(split);
         const double own = past > 0.0 ? standings[j].weight / past : base;

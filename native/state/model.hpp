@@ -183,10 +183,12 @@ public:
         if (exact) return wakes_exactly(row, strangers);
         if (rows >= deaf_until) {
             const bool young = !incoming && rows < young_until;
+            std::size_t again = 0;
             for (const std::uint32_t id : candidates) {
                 if (!row.has(id)) continue;
                 const Feature& f = features[id];
-                if (young && f.readings >= 1) return true;
+                again += f.readings >= 1;
+                if (again > (young ? 0 : few_new())) return true;
                 if (counted(f, true).rows >= often_rows || f.readings + 1 >= rare_readings) return true;
             }
         }
@@ -197,6 +199,12 @@ public:
                 if (row.has(id) ? f.gone() : (f.absent + 1u == f.patience())) return true;
             }
         return false;
+    }
+
+    // Up to so many new features are late ones, and not the beginning of a space.
+    std::size_t few_new() const {
+        const std::size_t quarter = spaces[current()].dim() / 4;
+        return quarter > 1 ? quarter : 1;
     }
 
     bool wakes_exactly(const Row& row, bool strangers) const {
@@ -290,8 +298,7 @@ public:
 
     // Whether there is room for the name of one candidate more, at the cost of those that were not there lately.
     bool make_room(std::size_t name) {
-        const std::size_t needed = name + 2;
-        while (candidate_bytes() + needed > candidate_room) {
+        while (waiting_bytes() + candidate_bytes() + name + candidate_mark + (free_.empty() ? place_bytes : 0) > candidate_room) {
             std::size_t stalest = candidates.size();
             for (std::size_t i = 0; i < candidates.size(); ++i) {
                 const Feature& f = features[candidates[i]];
@@ -355,11 +362,25 @@ public:
     }
 
     // Candidates' names and counts, in bytes.
+    // What the file takes for candidates of no space: a place, a name, and that it is looked at; and for free places.
+    static constexpr std::size_t place_bytes = 10, candidate_mark = 4;
+
     std::size_t candidate_bytes() const {
-        std::size_t sum = 0;
+        std::size_t sum = place_bytes * (free_.size() + released.size());
         for (const std::uint32_t id : candidates)
-            if (!features[id].spaces) sum += names[id].size() - 1 + 2;
+            if (!features[id].spaces) sum += place_bytes + candidate_mark + names[id].size();
         return sum;
+    }
+
+    // Free places at the end need not be kept.
+    void trim_places() {
+        while (!names.empty() && names.back().empty()) {
+            const auto last = static_cast<std::uint32_t>(names.size() - 1);
+            free_.erase(std::remove(free_.begin(), free_.end(), last), free_.end());
+            names.pop_back();
+            features.pop_back();
+        }
+        std::make_heap(free_.begin(), free_.end(), std::greater<std::uint32_t>());
     }
 
     std::size_t waiting_bytes() const {
@@ -402,20 +423,24 @@ public:
         return (share < 0.95 ? share : 0.95) * (1.0 - lost_share * doubt);
     }
 
-    // How little of a vanishing space can be recovered: nothing is doubted of features that are still read.
-    double doubt_of(std::size_t s) const {
+    using Ids = std::vector<std::uint32_t>;
+
+    // How little of a vanishing space can be recovered: nothing is doubted of features that are still read, which are
+    // those of the next space and those that are about to join it.
+    double doubt_of(std::size_t s, const Ids& shared) const {
         const Space& old = spaces[s];
         if (!old.map || !old.map->solved()) return 0.0;
         std::size_t gone = 0;
-        for (const std::uint32_t id : old.ids) gone += !has_feature(spaces[s + 1], id);
+        for (const std::uint32_t id : old.ids)
+            gone += !has_feature(spaces[s + 1], id) && std::find(shared.begin(), shared.end(), id) == shared.end();
         return old.map->unexplained * double(gone) / double(old.dim());
     }
 
     // The weights that two neighbouring spaces begin with when the older of them vanishes.
-    void deal(std::size_t older, double* weights) const;
+    void deal(std::size_t older, double* weights, const Ids& shared = {}) const;
 
     // The older of the two last spaces has vanished: weights are dealt again, and its experts go on.
-    void settle_vanished() {
+    void settle_vanished(const Ids& shared = {}) {
         const std::size_t older = current();
         if (spaces[older].map) solve_map(spaces[older], spaces[older + 1]);
         dealt = true;  // the newest space plays from here
@@ -426,7 +451,7 @@ public:
                     if (auto* learner = dynamic_cast<AnyLearner*>(one.core.get())) learner->restart();
         } else {
             std::vector<double> weights(standings.size());
-            deal(older, weights.data());
+            deal(older, weights.data(), shared);
             for (std::size_t j = 0; j < standings.size(); ++j) standings[j].weight = weights[j];
             for (std::size_t j = experts_before(older + 1); j < standings.size(); ++j) standings[j].prior /= incoming_prior;
             mixture.rounds = 0.0;

@@ -179,7 +179,7 @@ struct Waiting {
     std::vector<double> values;
     double y = 0.0, weight = 1.0;
 
-    std::size_t bytes() const { return 12 * ids.size() + 16; }
+    std::size_t bytes() const { return 12 * ids.size() + 20; }
 };
 
 }  // namespace sf2el

@@ -71,9 +71,10 @@ public:
     }
 
     // The current space has ended: the one beside it goes on alone, the old one on what is recovered of it.
-    void advance() {
+    // `shared`: features of it that are about to join the other.
+    void advance(const ModelState::Ids& shared = {}) {
         if (!state_.incoming) return;
-        if (!state_.dealt) state_.settle_vanished();
+        if (!state_.dealt) state_.settle_vanished(shared);
         const std::size_t older = state_.current();
         state_.incoming = state_.dealt = false;
         Space& old = state_.spaces[older];
@@ -326,11 +327,11 @@ public:
     void shrink_waiting() {
         while (!state_.waiting.empty() && state_.waiting_bytes() + state_.candidate_bytes() > state_.candidate_room)
             state_.waiting.erase(state_.waiting.begin());
-        while (state_.candidate_bytes() > state_.candidate_room) {
-            std::size_t last = state_.candidates.size();
-            while (last-- > 0 && state_.features[state_.candidates[last]].spaces) {}
-            const std::uint32_t id = state_.candidates[last];
-            state_.candidates.erase(state_.candidates.begin() + std::ptrdiff_t(last));
+        auto& list = state_.candidates;
+        for (std::size_t i = list.size(); i-- > 0 && state_.candidate_bytes() > state_.candidate_room;) {
+            const std::uint32_t id = list[i];
+            if (state_.features[id].spaces) continue;
+            list.erase(list.begin() + std::ptrdiff_t(i));
             state_.release(id);
         }
     }

@@ -15,8 +15,8 @@ class Attendance:
     """The features of the row at hand and those of each space, by ids in the order of their names.
 
     A feature is gone once it has been away for twice as many rows as it lately took to come again, and for 5 at
-    least. A new one rises when it was there in 3 of the last 8 rows, or five times at a slower pace; beside a
-    young space its second reading is enough.
+    least. A new one rises when it was there in 3 of the last 8 rows, or five times at a slower pace. Its second
+    reading is enough beside a young space, and where more than a quarter as many come together as there are.
     """
 
     def __init__(self, state: State, present: Iterable[int]) -> None:
@@ -59,11 +59,16 @@ class Attendance:
     def rising(self) -> list[int]:
         """Return new features of the row that have been there often enough."""
         young = not self._incoming and self.rows < self.young_until
-        found = self._state.rising(2 if young else 5)
+        again = self._state.rising(2)
+        found = again if young or len(again) > max(1, len(self.current) // 4) else self._state.rising(5)
         if self._incoming:
             own = set(self.ids(self.spaces - 1))
             found = [one for one in found if one not in own]
         return self._sorted(found)
+
+    def since(self, ids: Iterable[int]) -> int:
+        """Return how many rows ago the first of these new features was there."""
+        return int(self._state.seen_since(list(ids)))
 
     def gone(self, ids: Iterable[int]) -> list[int]:
         """Return which of these features are gone."""

@@ -35,9 +35,13 @@ SLOW_PACE = 3
 
 @dataclass(frozen=True)
 class Open:
-    """A space of these features opens; beside a current one it waits until that one ends."""
+    """A space of these features opens; beside a current one it waits until that one ends.
+
+    ``ago``: rows since the first of them was there.
+    """
 
     ids: Ids
+    ago: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class OwnPace:
             return [Return(back)]
         if seen.rows < seen.young_until or self._is_sparse(seen):
             return [Join(tuple(rising))]
-        return [Open(tuple(rising))]
+        return [Open(tuple(rising), seen.since(rising))]
 
     def _back(self, seen: Attendance, rising: Iterable[int]) -> int | None:
         """Return the newest ended space that these features belong to and that had to go for the current one."""

@@ -72,9 +72,9 @@ RUNGS = (
     Rung(Part.RELATIONS, 0, 0, "missing values are filled by what is observed"),
     Rung(Part.ENDED_LINEAR, 0, 0, "as LINEAR"),
     Rung(Part.WIDE, 4, 10, "svmguide3 .02"),
+    Rung(Part.COVARIANCES, 10, 10, ".003 to .007"),
+    Rung(Part.STATISTICS, 10, 10, "credit-a .01 at 2 % labels"),
     Rung(Part.SECOND_WIDTH, 10, 18, "Swiss .26"),
-    Rung(Part.STATISTICS, 18, 18, "credit-a .01 at 2 % labels"),
-    Rung(Part.COVARIANCES, 18, 18, ".003 to .007"),
     Rung(Part.FRESH_RADIAL, 18, 30, "new relations are learned sooner"),
     Rung(Part.VIEWS, 30, 30, "a sensor that fails in the state to be predicted: .18"),
     Rung(Part.RATE, 30, 36, "drift: .01 to .02"),
@@ -276,7 +276,7 @@ class _Ladder:
         several = self._several
         if self._younger != i:
             other = RADIAL[1] if leading is RADIAL[0] else RADIAL[0]
-            second = place >= (PLACE[Part.OLDER] if several else PLACE[Part.SECOND_WIDTH])
+            second = place >= PLACE[Part.OLDER if several or decided else Part.SECOND_WIDTH]
             widths = [leading, other] if second and not (several and decided) else [leading]
             return [Code(kind, form=form, size=size) for kind in widths]
         if place < PLACE[Part.FRESH_RADIAL]:

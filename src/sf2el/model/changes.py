@@ -75,8 +75,8 @@ def set_wake(state: State, policy: FeaturePolicy) -> None:
 
 def _make(state: State, one: Transition, present: int, needed: list[int]) -> list[Happened]:
     match one:
-        case Open(ids):
-            return _open(state, ids)
+        case Open(ids, ago):
+            return _open(state, ids, ago)
         case Join(ids, incoming):
             space = state.spaces - 1 if incoming else current_space(state)
             before = len(features_of(state, space))
@@ -96,7 +96,7 @@ def _make(state: State, one: Transition, present: int, needed: list[int]) -> lis
             return _close(state, join, needed)
 
 
-def _open(state: State, ids: Iterable[int]) -> list[Happened]:
+def _open(state: State, ids: Iterable[int], ago: int) -> list[Happened]:
     ids = list(ids)
     first = state.spaces == 0
     beside = 0 if first else len(features_of(state, current_space(state)))
@@ -104,8 +104,9 @@ def _open(state: State, ids: Iterable[int]) -> list[Happened]:
     state.opened_at = state.rows
     if first:
         state.current_since, state.young_until = state.rows, state.rows + YOUNG_ROWS
+        state.review_at = state.rows + FIRST_REVIEW
         return [Happened(EventKind.FIRST_SPACE, len(ids))]
-    return [Happened(EventKind.OPENED, len(ids), beside)]
+    return [Happened(EventKind.OPENED, len(ids), beside, state.rows - ago)]
 
 
 def _swap(state: State, shared: Iterable[int], partly: bool) -> list[Happened]:
@@ -113,8 +114,8 @@ def _swap(state: State, shared: Iterable[int], partly: bool) -> list[Happened]:
     before = features_of(state, old)
     psi = state.map(old)
     began = state.began if state.vanished else state.rows
-    state.advance()
     shared = list(shared)
+    state.advance(shared)
     if shared:
         _widen(state, old + 1, shared)
         state.take_scaling(old + 1, old)

@@ -178,13 +178,15 @@ class Engine:
     def _change(self, x: Row, target: float, weight: float) -> None:
         """Learn a row whose features may change the spaces."""
         twin = self.state.copy()
+        told = self._make_room(twin, x)
         present = twin.begin(x)
         first = twin.spaces == 0
         seen = Attendance(twin, present)
         transitions = self.strategy.policy.decide(seen)
-        told = [] if first else changes.note_gaps(twin, present)
+        gaps = [] if first else changes.note_gaps(twin, present)
+        told += gaps
         try:
-            if transitions or told:
+            if transitions or gaps:
                 told += changes.make(twin, transitions, len(present))
                 told += self._arranged(twin)
         except NoRoomError as refused:
@@ -198,6 +200,24 @@ class Engine:
         self._commit(twin, told)
         if code == REVIEW:
             self._review()
+
+    def _make_room(self, twin: State, x: Row) -> list[Happened]:
+        """Let experts give bytes to new features that come together, which may be the beginning of a space.
+
+        If they are not, the experts have them back at the next review.
+        """
+        needed = 0 if self.budget is None else twin.crowd_bytes(x)
+        if needed == 0:
+            return []
+        assert self.budget is not None
+        try:
+            told = self._arranged(twin, room=newcomer_room(self.budget) + needed) if needed <= self.budget // 4 else []
+        except NoRoomError:
+            told = []
+        if not told and twin.crowd_bytes(x):
+            twin.deaf_until = twin.rows + DEAF_ROWS
+        twin.review_at = min(twin.review_at, twin.rows + changes.FORGOTTEN_ROWS + 1)
+        return told
 
     def _without(self, x: Row, refused: NoRoomError) -> tuple[State, list[Happened]]:
         """Return what a row makes of a model that has no room for its new features beside the current ones.
@@ -225,7 +245,7 @@ class Engine:
         """Look again at what labels have said of the experts."""
         twin = self.state.copy()
         since = max(twin.rows - max(twin.began, twin.current_since), changes.FIRST_REVIEW)
-        twin.review_at = twin.rows + since if current_space(twin) > 0 else changes.NEVER
+        twin.review_at = twin.rows + since
         self._commit(twin, self._arranged(twin))
 
     def grow(self, outputs: int) -> list[Happened]:
@@ -236,12 +256,12 @@ class Engine:
         self.state = twin
         return told
 
-    def _arranged(self, state: State, budget: int | None = None) -> list[Happened]:
-        """Give a state's spaces what the budget allows."""
+    def _arranged(self, state: State, budget: int | None = None, room: int | None = None) -> list[Happened]:
+        """Give a state's spaces what the budget allows beside ``room`` for newcomers."""
         budget = self.budget if budget is None else budget
         if budget is None:
             return self.strategy.arrange(state, None, self.targets.log_odds())
-        room = newcomer_room(budget)
+        room = newcomer_room(budget) if room is None else room
         available = budget - own_bytes(budget, self.targets.nbytes)
         try:
             told = self.strategy.arrange(state, available - room, self.targets.log_odds())
