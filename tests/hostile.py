@@ -166,13 +166,6 @@ def revalued(data: bytes, rng: np.random.Generator) -> bytes:
     return closed(content, events, bytes(out))
 
 
-def spliced(data: bytes, rng: np.random.Generator) -> bytes:
-    """Put a state of another model, or of another time, under our text."""
-    content, events, _ = opened(data)
-    name = str(rng.choice(list(MAKERS)))
-    return closed(content, events, opened(made(name).to_bytes())[2])
-
-
 MUTATIONS = (
     flipped,
     flipped,

@@ -23,12 +23,12 @@ from sf2el.features.policies import (
     Return,
     Swap,
 )
-from sf2el.model.changes import current_space, features_of, make, note_gaps, set_wake
+from sf2el.model.changes import NEVER, current_space, features_of, make, note_gaps, set_wake
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new features are not used")
 
 POLICIES = {"own pace": OwnPace, "exact periods": ExactPeriods}
-CHANGE = 2
+REVIEW, CHANGE = 1, 2
 
 
 class Follower:
@@ -42,7 +42,10 @@ class Follower:
 
     def see(self, names):
         x = dict.fromkeys(names, 1.0)
-        if self.state.learn(x, float("nan"), 1.0) != CHANGE:
+        code = self.state.learn(x, float("nan"), 1.0)
+        if code == REVIEW:
+            self.state.review_at = NEVER
+        if code != CHANGE:
             return []
         state = self.state
         present = state.begin(x)
@@ -55,11 +58,11 @@ class Follower:
         make(state, transitions, len(present))
         while state.experts(state.spaces - 1) == []:
             state.add(state.spaces - 1, (0, 0, 0, 2, 0), 1.0, 1.0 if state.spaces == 1 else 1e-3, [])
-        state.normalise()
         at = self.policy.wake_at(Attendance(state, ()))
         assert at is None or at > state.rows
         set_wake(state, self.policy)
-        state.finish(float("nan"), 1.0)
+        if state.finish(float("nan"), 1.0) == REVIEW:
+            state.review_at = NEVER
         self.made += transitions
         return transitions
 

@@ -20,20 +20,11 @@ from sf2el import SF2EL, SF2ELRegressor
 pytestmark = pytest.mark.filterwarnings("ignore:.*new features are not used")
 
 
-NAMES = "a feature's name that is no text crashes the process: a null key for its dict of names"
-CRASHES = pytest.mark.xfail(strict=True, reason=NAMES)
-MAY_CRASH = pytest.mark.xfail(strict=False, reason=NAMES + "; and a bank's text over a paper's state")
-
-
-OVER = pytest.mark.xfail(strict=True, reason="names take more bytes than their room: its file is refused")
-LOADED = [pytest.param(name, marks=[OVER] if name == "paper" else []) for name in MAKERS]
-
-
 def class_of(name):
     return SF2ELRegressor if name == "regressor" else SF2EL
 
 
-@pytest.mark.parametrize("name", LOADED)
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_model_in_any_state_is_saved_to_the_bit_and_goes_on(name):
     model = made(name)
     data = model.to_bytes()
@@ -73,7 +64,7 @@ def test_a_file_is_the_budget_and_a_kibibyte_at_most(kind, budget):
         assert len(model.to_bytes()) <= budget + 1024
 
 
-@pytest.mark.parametrize("name", LOADED)
+@pytest.mark.parametrize("name", MAKERS)
 def test_copies_are_models_of_their_own(name):
     model = made(name)
     data = model.to_bytes()
@@ -147,7 +138,6 @@ def test_any_changed_bit_is_noticed(name):
             class_of(name).from_bytes(bytes(out))
 
 
-@MAY_CRASH
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("mutation", dict.fromkeys(MUTATIONS), ids=lambda one: one.__name__)
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
@@ -250,7 +240,6 @@ def test_a_file_made_by_hand_is_refused_in_one_sentence(what):
     assert "\n" not in str(refused.value)
 
 
-@CRASHES
 @pytest.mark.parametrize("name", [b"s\xff\xfe", b"s\xc3(", b"ix1", b"i1_", b"i"])
 def test_a_feature_whose_name_is_no_text_or_number_is_refused(name):
     model = SF2EL(budget="4KiB")
@@ -266,7 +255,6 @@ def test_a_feature_whose_name_is_no_text_or_number_is_refused(name):
     apart(attempt)
 
 
-@CRASHES
 def test_two_features_of_one_name_are_refused():
     model = SF2EL(budget="4KiB")
     model.learn_one({"aaaa": 1.0, "bbbb": 2.0})
@@ -287,7 +275,6 @@ def test_a_strategy_over_another_one_s_state_is_refused(pair):
         SF2EL.from_bytes(closed(content, bytes(32 * 40), theirs[2]))
 
 
-@CRASHES
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "new"])
 def test_a_file_that_says_more_follows_than_there_is_asks_for_no_memory(name):
     """Every count of the state, wherever it is, made as large as can be: nothing large is made for it."""
@@ -307,7 +294,6 @@ def test_a_file_that_says_more_follows_than_there_is_asks_for_no_memory(name):
     apart(attempt)
 
 
-@MAY_CRASH
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_is_read_from_a_mutated_file_is_written_and_read_again_to_the_bit(name):
     rng = np.random.default_rng(2)
