@@ -789,7 +789,10 @@ private:
 
     void effective_weights(const Working& w, double* weights) const {
         for (std::size_t j = 0; j < standings.size(); ++j) weights[j] = standings[j].weight;
-        if (vanishes(w) && !settings.paper) deal(current(), weights);
+        if (vanishes(w)) {
+            if (settings.paper) std::fill(weights, weights + standings.size(), 1.0);  // a hedge begins
+            else deal(current(), weights);
+        }
         double total = 0.0;
         for (std::size_t j = 0; j < standings.size(); ++j) total += w.awake[j] ? weights[j] : 0.0;
         for (std::size_t j = 0; j < standings.size(); ++j) weights[j] = w.awake[j] && total > 0.0 ? weights[j] / total : 0.0;
@@ -817,9 +820,7 @@ private:
             total += weight;
             scores[count++] = w.scores[j];
         }
-        // A space that goes on from here without a learner is about to have one, which knows nothing yet.
-        if (even && spaces.back().experts.empty()) out[0] = sum / (total + 1.0);
-        else if (count == 1) out[0] = scores[0];
+        if (count == 1) out[0] = scores[0];
         else if (!even && playing_are_awake(w)) out[0] = Hedge(count, settings.eta, hedge_block(), Hedge::Adopt{}).combine(scores);
         else out[0] = total > 0.0 ? sum / total : 0.0;
     }

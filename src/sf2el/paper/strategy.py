@@ -84,8 +84,9 @@ class PaperStrategy:
         """Give every learner the rows that the bytes allow, in place; drop what they have no room for."""
         told: list[Happened] = []
         self._settle_maps(state)
+        beside = True
         while True:
-            places = self._taught(state)
+            places = self._taught(state, beside)
             if available is None:
                 rows = [self.buffer_size or LEAST_BUFFER] * len(places)
                 codes = [Code(Kind.LEARNER, form=Form.FULL, size=size) for size in rows]
@@ -102,7 +103,11 @@ class PaperStrategy:
                 form, shapes = found
                 codes = [Code(Kind.LEARNER, form=PLACES[form], size=shape.rows) for shape in shapes]
                 return told + self._apply(state, places, codes)
-            told += self._give_way(state, available, fixed, dims)
+            gone = self._give_way(state)
+            if gone is None and not (beside and state.incoming):
+                self._refuse(fixed, dims)
+            beside = beside and gone is not None
+            told += gone or []
 
     def _settle_maps(self, state: State) -> None:
         """Begin the map that an overlap fits, and give up the sums of one that is solved."""
@@ -114,12 +119,12 @@ class PaperStrategy:
             elif place < here and psi is not None and psi[6]:
                 state.settle(place)
 
-    def _taught(self, state: State) -> list[int]:
-        """Return the spaces that have a learner, the newest first."""
+    def _taught(self, state: State, beside: bool) -> list[int]:
+        """Return the spaces that have a learner, the newest first; that beside the current one waits for its turn."""
         here = current_space(state)
         own = [place for place in range(here) if state.map(place) is not None]
         own.append(here)
-        if state.incoming and (self.train_in_overlap or state.experts(state.spaces - 1)):
+        if state.incoming and beside:
             own.append(state.spaces - 1)
         return own[::-1]
 
@@ -144,8 +149,8 @@ class PaperStrategy:
             told.insert(0, Happened(EventKind.BUFFERS, sizes[0], sizes[1] if len(sizes) > 1 else 0))
         return told
 
-    def _give_way(self, state: State, available: int, fixed: int, dims: list[int]) -> list[Happened]:
-        """Drop the first thing that is not needed for the current space."""
+    def _give_way(self, state: State) -> list[Happened] | None:
+        """Drop the first thing that is not needed for the current space; None: its learner beside is all that is left."""
         here = current_space(state)
         if here > 0:
             features = len(state.space(0)[0])
@@ -156,16 +161,15 @@ class PaperStrategy:
             return [Happened(EventKind.MAP_DROPPED, len(state.space(here)[0]))]
         if state.incoming and state.experts(state.spaces - 1):
             state.remove(state.spaces - 1, 0)
-            return []
+        return None
+
+    def _refuse(self, fixed: int, dims: list[int]) -> None:
+        """Raise NoRoomError, naming the least budget."""
         least = least_budget(fixed + least_bytes(self.settings, dims[-1:]), 0)
         raise NoRoomError(
             f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features does not fit the budget; at least {least} "
             "bytes are needed beside what it knows of labels."
         )
-
-    def rung(self, state: State, available: int) -> int | None:
-        """Return None: there is no ladder."""
-        return None
 
     def full_grown(self, state: State) -> bool:
         """Return False: more rows always help."""
