@@ -177,7 +177,6 @@ MUTATIONS = (
     revalued,
     revalued,
     revalued,
-    spliced,
 )
 
 

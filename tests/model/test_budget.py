@@ -147,7 +147,10 @@ def test_a_budget_that_was_small_in_an_overlap_costs_the_new_space_no_kind_of_ex
     kinds = set(model.risk())
     model.set_budget("2500")
     model.set_budget("64KiB")
-    assert set(model.risk()) == kinds
+    # Of two widths labels may have spoken against one.
+    assert {name for name in kinds if "rbf" not in name} <= set(model.risk()) <= kinds
+    for role in ("current", "incoming"):
+        assert any("rbf" in name for name in model.risk() if name.startswith(role))
     model.learn_many(np.hstack([X, Z])[310:330], y[310:330], features=old + new)
     model.learn_many(Z[330:], y[330:], features=new)
     assert model.memory_usage() <= 64 * 1024
