@@ -182,7 +182,8 @@ inline void ModelState::deal(std::size_t older, double* weights, const Ids& shar
         kinds += kind[i];
     }
     const Map* map = spaces[older].map ? &*spaces[older].map : nullptr;
-    const double trust = map && map->solved() ? recovered_share(map->rows, doubt_of(older, shared)) : 0.0;
+    // Who stays alone has all the weight.
+    const double trust = split == end ? 1.0 : map && map->solved() ? recovered_share(map->rows, doubt_of(older, shared)) : 0.0;
     for (std::size_t j = 0; j < split; ++j) {
         const double base = past_prior > 0.0 ? standings[j].prior / past_prior : 1.0 / double(split);
         const double own = past > 0.0 ? standings[j].weight / past : base;

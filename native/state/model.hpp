@@ -514,6 +514,15 @@ public:
         return out;
     }
 
+    void share_out_hedge() {
+        for (Standing& one : standings) one.weight = 0.0;
+        std::size_t k = 0, j = 0;
+        const std::size_t n = playing();
+        for (std::size_t s = 0; s < spaces.size(); ++s)
+            for (std::size_t i = 0; i < spaces[s].experts.size(); ++i, ++j)
+                if (plays(s) && k < n) standings[j].weight = hedge_block()[k++];
+    }
+
     std::size_t players() const {
         std::size_t count = 0;
         for (std::size_t s = 0; s < spaces.size(); ++s) count += plays(s) ? spaces[s].experts.size() : 0;
@@ -763,9 +772,10 @@ private:
         w.losses.resize(n);
         w.awake.resize(n);
         std::size_t j = 0;
-        const bool paper_wait = settings.paper && incoming && !dealt && !vanishes(w);
+        // The paper follows two learners: that of the last space that ended, and the newest one once that goes on.
+        const bool beside = settings.paper && incoming && !dealt, paper_swap = beside && vanishes(w), paper_wait = beside && !paper_swap;
         for (std::size_t s = 0; s < spaces.size(); ++s) {
-            const bool asleep = !w.seen[s].known || (paper_wait && s + 1 == spaces.size());
+            const bool asleep = !w.seen[s].known || (paper_wait && s + 1 == spaces.size()) || (paper_swap && s < current());
             for (std::size_t i = 0; i < spaces[s].experts.size(); ++i) w.awake[j++] = !asleep;
         }
     }
@@ -837,15 +847,6 @@ private:
     }
 
     double* hedge_block() { return static_cast<double*>(hedge.at()); }
-
-    void share_out_hedge() {
-        for (Standing& one : standings) one.weight = 0.0;
-        std::size_t k = 0, j = 0;
-        const std::size_t n = playing();
-        for (std::size_t s = 0; s < spaces.size(); ++s)
-            for (std::size_t i = 0; i < spaces[s].experts.size(); ++i, ++j)
-                if (plays(s) && k < n) standings[j].weight = hedge_block()[k++];
-    }
 
     Whose rests_on(const Working& w) const {
         std::vector<double> weights(standings.size());

@@ -210,7 +210,7 @@ public:
         const double weight = state_.standings[first + i].weight;
         space.experts.erase(space.experts.begin() + std::ptrdiff_t(i));
         state_.standings.erase(state_.standings.begin() + std::ptrdiff_t(first + i));
-        if (state_.settings.paper) return state_.begin_hedge();
+        if (state_.settings.paper) return hedge_again();
         for (std::size_t k = 0; k < space.experts.size(); ++k)
             if (space.experts[k].code.kind == kind) {
                 state_.standings[first + k].weight += weight;
@@ -406,6 +406,12 @@ private:
         state_.spaces.pop_back();
     }
 
+    // The hedge goes on where the same learners play, and begins again where others do.
+    void hedge_again() {
+        if (state_.hedge.bytes() == 8 * Hedge::reals(state_.players())) state_.share_out_hedge();
+        else state_.begin_hedge();
+    }
+
     void insert(std::size_t s, Expert&& one, double prior, double weight) {
         const std::size_t at = state_.experts_before(s) + state_.spaces[s].experts.size();
         for (Standing& other : state_.standings) other.weight *= 1.0 - weight;
@@ -414,7 +420,7 @@ private:
         fresh.weight = state_.standings.empty() ? 1.0 : weight;
         state_.standings.insert(state_.standings.begin() + std::ptrdiff_t(at), fresh);
         state_.spaces[s].experts.push_back(std::move(one));
-        if (state_.settings.paper) state_.begin_hedge();
+        if (state_.settings.paper) hedge_again();
     }
 
     static void check(const ExpertCode& code) {

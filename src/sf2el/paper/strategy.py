@@ -122,7 +122,7 @@ class PaperStrategy:
     def _taught(self, state: State, beside: bool) -> list[int]:
         """Return the spaces that have a learner, the newest first; that beside the current one waits for its turn."""
         here = current_space(state)
-        own = [place for place in range(here) if state.map(place) is not None]
+        own = [place for place in range(max(0, here - 1), here) if state.map(place) is not None]
         own.append(here)
         if state.incoming and beside:
             own.append(state.spaces - 1)
