@@ -18,7 +18,7 @@ from typing import Any
 from common import DIM, RESULTS, ROOT, Row, fastest, learner_settings, main, slower, stream
 
 from sf2el.core import native, variant
-from sf2el.core.learner import build_learner
+from sf2el.paper.learner import build_learner
 
 SIZES = (20, 60, 200, 1000)
 TARGET = 2.0

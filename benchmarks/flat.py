@@ -9,7 +9,7 @@ from typing import Any
 
 from common import DIM, Row, fastest, learner_settings, main, slower, stream
 
-from sf2el.core.learner import build_learner
+from sf2el.paper.learner import build_learner
 
 BUFFER = 60
 MARKS = (1_000, 10_000, 100_000, 1_000_000)

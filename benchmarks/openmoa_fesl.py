@@ -18,7 +18,7 @@ from common import DIM, LABEL_RATE, Row, faster, fastest, learner_settings, main
 from per_row import paper_model
 
 from sf2el.core import native
-from sf2el.core.learner import build_learner
+from sf2el.paper.learner import build_learner
 
 BUFFER = 60
 OLD_ROUNDS, NEW_ROUNDS, OVERLAP = 5_000, 5_000, 10

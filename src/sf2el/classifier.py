@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from sf2el.events import EventKind, Happened
 from sf2el.inputs.labels import UNLABELLED, ClassWeight, Label, Labels
+from sf2el.inputs.parameters import plain_number
 from sf2el.inputs.tables import Table, labels_of, table_of
 from sf2el.memory.budget import parse_budget
 from sf2el.model.engine import Block, Engine
 from sf2el.model.protocols import Strategy
 from sf2el.model.strategy import BankStrategy
 from sf2el.model.stream import Row, StreamModel, Track
-from sf2el.paper.kernels import RBF, Kernel, plain_number
+from sf2el.paper.kernels import RBF, Kernel
 from sf2el.paper.settings import Equations, LearnerSettings, OnSkip, Projection, Sampling, check_buffer_size
 from sf2el.paper.strategy import PaperStrategy
 from sf2el.storage import files
@@ -449,7 +450,9 @@ def _decided(said: _Said) -> tuple[npt.NDArray[np.object_], Floats]:
     labels, known = said.labels, said.known
     outputs = np.concatenate([block.outputs for block in said.blocks])
     prediction, probability = labels.decide_many(outputs)
-    if np.isnan(outputs[:, 0]).any():  # where nothing of a row is known, it is what was seen most often so far
+    if np.isnan(
+        outputs[:, 0]
+    ).any():  # where nothing of a row is known, it is what was seen most often so far
         counts = said.before.copy()
         for i, label in enumerate(said.told):
             if np.isnan(outputs[i, 0]) and known[i] >= 2:

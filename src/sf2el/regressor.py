@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.inputs.parameters import check_choice
 from sf2el.inputs.rows import LARGEST_FEATURE, is_number, short
 from sf2el.inputs.tables import labels_of, table_of
 from sf2el.memory.budget import parse_budget
 from sf2el.model.engine import Block, Engine
 from sf2el.model.strategy import BankStrategy
 from sf2el.model.stream import Row, StreamModel, Track
-from sf2el.paper.settings import check_choice
 from sf2el.storage import files
 
 Floats = npt.NDArray[np.float64]
@@ -232,7 +232,9 @@ class SF2ELRegressor(StreamModel):
             if saved.kind != cls.KIND or saved.strategy != "bank":
                 raise ValueError(f"it holds a {saved.kind}, to be read by another class than {cls.__name__}")
             model = cls.__new__(cls)
-            model._engine = files.restored(saved, BankStrategy.of(saved.parameters), Targets.of(saved.targets))
+            model._engine = files.restored(
+                saved, BankStrategy.of(saved.parameters), Targets.of(saved.targets)
+            )
             return model
         except files.DAMAGED as error:
             raise ValueError(files.no_model(error)) from None

@@ -12,8 +12,8 @@ from streams import LOSSES, same_state, stream
 
 from sf2el import SF2EL, SF2ELRegressor
 from sf2el.core import native
-from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF, Constant, Laplacian, Linear, Polynomial
+from sf2el.paper.learner import build_learner
 from sf2el.paper.settings import LearnerSettings
 
 # -- extreme settings and rows

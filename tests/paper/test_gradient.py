@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from streams import KERNELS, LOSSES, stream
 
-from sf2el.core.learner import build_learner
+from sf2el.paper.learner import build_learner
 from sf2el.paper.losses import LOSSES as PACKAGE_LOSSES
 from sf2el.paper.settings import LearnerSettings
 

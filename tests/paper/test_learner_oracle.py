@@ -13,8 +13,8 @@ import oracle
 import pytest
 from streams import KERNELS, LOSSES, stream, taken_slot
 
-from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF
+from sf2el.paper.learner import build_learner
 from sf2el.paper.settings import LearnerSettings
 
 LIVELY = {"graph_width": 0.5, "ridge": 0.02, "smoothness": 0.05, "step": 0.4}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf2el.core import native
-from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF, Laplacian, exp_or_zero
+from sf2el.paper.learner import build_learner
 from sf2el.paper.settings import LearnerSettings
 
 EPSILON = 2.0**-52

@@ -9,8 +9,8 @@ import oracle
 import pytest
 from streams import KERNELS, stream, taken_slot
 
-from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import RBF, Constant, Linear
+from sf2el.paper.learner import build_learner
 from sf2el.paper.settings import LearnerSettings
 
 RESIDUAL = 1e-7  # how far the kept inverse may drift from an inverse before it is computed anew

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sf2el.core.learner import build_learner
 from sf2el.paper.kernels import Constant, Linear
+from sf2el.paper.learner import build_learner
 from sf2el.paper.settings import LearnerSettings
 
 FALSE_ALARM = 1e-4

@@ -21,7 +21,7 @@ from sf2el import (
     Scaler,
     SF2ELRegressor,
 )
-from sf2el.paper.kernels import plain_number
+from sf2el.inputs.parameters import plain_number
 from sf2el.paper.methods import Setup
 
 REALS = ("graph_width", "ridge", "smoothness", "step", "label_rate", "radius", "jitter")

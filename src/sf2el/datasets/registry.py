@@ -10,7 +10,7 @@ from sf2el.datasets.catalog import CATALOG
 from sf2el.datasets.dataset import Dataset, DatasetDamaged, DatasetMissing, Spaces, min_max
 from sf2el.datasets.entry import DataFile, Entry
 from sf2el.datasets.parsing import read_spaces
-from sf2el.paper.settings import check_choice
+from sf2el.inputs.parameters import check_choice
 
 ENVIRONMENT = "SF2EL_DATA"
 

@@ -8,8 +8,7 @@ from typing import Any
 from sf2el.evaluate.rounds import Learning, ModelsWords, steps_of
 from sf2el.evaluate.scores import check_names
 from sf2el.evaluate.tally import Evaluation, Tally, feature_periods
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import check_range, check_whole
+from sf2el.inputs.parameters import check_range, check_whole, plain_number
 
 
 def prequential(

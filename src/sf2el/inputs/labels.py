@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
+from math import exp, log
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from sf2el.inputs.rows import is_number, short, utf8
-from sf2el.paper.losses import sigmoid
 
 Floats = npt.NDArray[np.float64]
 Label = str | int
@@ -321,3 +320,9 @@ def _plain(label: Any) -> Label | None:
     if not -(1 << 63) <= int(label) < 1 << 63:
         raise ValueError(f"A label may be a whole number of 64 bits, not {short(label)}.")
     return int(label)
+
+
+def sigmoid(z: float) -> float:
+    """Logistic function ``1 / (1 + exp(-z))``, without overflow."""
+    e = exp(-abs(z))
+    return 1.0 / (1.0 + e) if z >= 0 else e / (1.0 + e)

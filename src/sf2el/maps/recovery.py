@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.core import native
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import check_flag, check_range, check_whole
+from sf2el.inputs.parameters import check_flag, check_range, check_whole, plain_number
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,3 +87,7 @@ class RecoveryMap:
         """The map M, new_dim x old_dim."""
         return np.asarray(self.core.matrix, dtype=np.float64)
 
+
+def map_bytes(new_dim: int, old_dim: int) -> int:
+    """Return the bytes of a recovery map with its normal equations."""
+    return 8 * (new_dim * old_dim + new_dim + old_dim + new_dim * (new_dim + 1) // 2 + 1)

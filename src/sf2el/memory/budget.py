@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from numbers import Integral
 from types import BuiltinFunctionType, ModuleType
 
 import numpy as np
 
-from sf2el.paper.settings import LearnerSettings
-
-COUNTER_BYTES = 104
-"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/core/params.hpp``)."""
-
 MOST_KEPT, EVENT_BYTES = 32, 40
 """Events that are remembered at most, and the bytes of each."""
-
-MODEL_BYTES = 64
-"""Counters, budget and seed of a model."""
 
 MOST_BYTES = 1 << 62
 
@@ -58,26 +50,6 @@ def parse_budget(budget: int | str) -> int:
             if 1.0 <= size < MOST_BYTES:
                 return int(size)
     raise ValueError(f"budget must be a number of bytes or a text such as '64KiB' or '1MB', not {budget!r}.")
-
-
-def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precision: str = "float64") -> int:
-    """Return the bytes a learner keeps, working scratch apart: exactly what the compiled core allocates."""
-    real = 8 if precision == "float64" else 4
-    triangle = buffer_size * (buffer_size + 1) // 2
-    matrices = int(settings.keep_gram) + int(settings.projection == "exact")
-    reals = buffer_size * dim + 2 * buffer_size + matrices * triangle
-    kinds = buffer_size if settings.sampling == "stratified" else 0
-    return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
-
-
-def scaler_bytes(dim: int, precision: str = "float64") -> int:
-    """Return the bytes of the running statistics of each feature of a space; means are always of 8 bytes.
-
-    >>> scaler_bytes(10), scaler_bytes(10, "float32")
-    (240, 160)
-    """
-    real = 8 if precision == "float64" else 4
-    return (8 + 2 * real) * dim
 
 
 def newcomer_room(budget: int) -> int:
@@ -120,26 +92,6 @@ def least_budget(needed: int, own: int) -> int:
     return budget
 
 
-def pending_bytes(widths: Iterable[int]) -> int:
-    """Return the bytes of rows of so many values, each with a label and a weight."""
-    return sum(8 * (width + 2) for width in widths)
-
-
-def map_bytes(new_dim: int, old_dim: int) -> int:
-    """Return the bytes of a recovery map with its normal equations."""
-    return 8 * (new_dim * old_dim + new_dim + old_dim + new_dim * (new_dim + 1) // 2 + 1)
-
-
-def hedge_bytes(experts: int) -> int:
-    """Return the bytes of the weights and of what their regret is checked with."""
-    return 8 * (2 * experts + 4)
-
-
-def names_bytes(names: Iterable[Hashable]) -> int:
-    """Return the bytes of feature names, as UTF-8 text."""
-    return sum(len(str(name).encode()) for name in names)
-
-
 def wrapper_bytes(root: object) -> int:
     """Return the bytes of the Python objects that make up a model, without the numbers they hold."""
     seen: set[int] = set()
@@ -161,7 +113,3 @@ def wrapper_bytes(root: object) -> int:
         return own + sum(map(size, parts))
 
     return size(root)
-
-
-def _round_up(size: int) -> int:
-    return (size + 7) // 8 * 8

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.core import native
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import check_range, check_whole
+from sf2el.inputs.parameters import check_range, check_whole, plain_number
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,3 +103,7 @@ class Hedge:
         bound = largest * (sqrt(rounds * count) + 4.0 / 3.0 * count + 2.0) if rounds else inf
         return Regret(regret, bound, 2.0 * core.gaps)
 
+
+def hedge_bytes(experts: int) -> int:
+    """Return the bytes of the weights and of what their regret is checked with."""
+    return 8 * (2 * experts + 4)

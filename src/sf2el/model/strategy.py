@@ -14,6 +14,7 @@ from sf2el.core import native
 from sf2el.events import EventKind, Happened, expert_number
 from sf2el.experts.kinds import RADIAL, RATES, Code, Kind, View, code_of
 from sf2el.features.policies import FeaturePolicy, OwnPace
+from sf2el.inputs.parameters import check_choice, check_range, check_whole
 from sf2el.memory.budget import NoRoomError, least_budget
 from sf2el.memory.ladder import (
     RUNGS,
@@ -30,7 +31,6 @@ from sf2el.memory.ladder import (
     plan,
 )
 from sf2el.model.changes import current_space
-from sf2el.paper.settings import check_choice, check_range, check_whole
 
 if TYPE_CHECKING:
     from sf2el.core._native import State
@@ -99,7 +99,9 @@ class BankStrategy:
         space = 80 + state.expert_bytes(Code(Kind.LIGHT), 1, 1, 1) + STANDING_BYTES
         least = least_budget(fixed + space, own)
         if budget < least:
-            raise ValueError(f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed.")
+            raise ValueError(
+                f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed."
+            )
 
     # -- the plan
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from sf2el.inputs.parameters import plain_numbers
 
 Array = npt.NDArray[np.floating]
 
@@ -25,29 +25,6 @@ LARGEST_SINGLE = 1e15
 
 SMALLEST_EXPONENT = -708.39
 """Below this ``exp`` is exactly 0: the last normal float64 lies at exp(-708.396...)."""
-
-
-def plain_number(value: Any) -> Any:
-    """Return a number of any library as Python's own, and what is no number (True is none) as it is.
-
-    Parameters are kept as plain numbers: they are shown, written to files and counted with as such.
-
-    >>> plain_number(np.int64(3)), plain_number(np.float32(0.5)), plain_number(True), plain_number("3")
-    (3, 0.5, True, '3')
-    """
-    if isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
-
-
-def plain_numbers(parameters: Any) -> None:
-    """Make the numbers among the fields of a dataclass, frozen or not, Python's own.
-
-    >>> RBF(np.float32(2.0))
-    RBF(gamma=2.0)
-    """
-    for field in fields(parameters):
-        object.__setattr__(parameters, field.name, plain_number(getattr(parameters, field.name)))
 
 
 def exp_or_zero(z: Array) -> Array:
@@ -78,7 +55,12 @@ class Kernel(ABC):
     def parameters(self) -> tuple[str, float, float, int]:
         """Return a plain kernel as the core takes it: its name, gamma or value, offset, degree."""
         gamma = getattr(self, "gamma", getattr(self, "value", 1.0))
-        return type(self).__name__, float(gamma), float(getattr(self, "offset", 0.0)), getattr(self, "degree", 1)
+        return (
+            type(self).__name__,
+            float(gamma),
+            float(getattr(self, "offset", 0.0)),
+            getattr(self, "degree", 1),
+        )
 
     def __call__(self, x: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Value ``K(x, y)``."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core.learner import build_learner
+from sf2el.core import native, variant
 from sf2el.core.rng import STRIDE, SplitMix64
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import LearnerSettings, Precision, check_buffer_size, check_choice, check_whole
+from sf2el.inputs.parameters import check_choice, check_whole, plain_number
+from sf2el.paper.settings import LearnerSettings, Precision, check_buffer_size
 
 Floats = npt.NDArray[np.float64]
 
@@ -151,6 +151,37 @@ class Learner:
         return int(self.core.nbytes)
 
 
+def build_learner(
+    settings: LearnerSettings, dim: int, capacity: int, seed: int, precision: str = "float64"
+) -> Any:
+    """Return the compiled learner of these settings."""
+    s = settings
+    return native().learner(
+        dim=dim,
+        capacity=capacity,
+        seed=seed,
+        kernel=[kernel.parameters() for kernel in s.kernel.terms()],
+        loss=s.loss,
+        graph_width=float(s.graph_width),
+        ridge=float(s.ridge),
+        smoothness=float(s.smoothness),
+        step=float(s.step),
+        label_rate=0.0 if s.label_rate is None else float(s.label_rate),
+        radius=float(s.radius),
+        jitter=float(s.jitter),
+        manifold=s.manifold,
+        equations=s.equations,
+        cap=s.cap,
+        projection=s.projection,
+        pursuit_steps=s.pursuit_steps,
+        keep_gram=s.keep_gram,
+        on_skip=s.on_skip,
+        sampling=s.sampling,
+        precision=precision,
+        variant=variant(),
+    )
+
+
 def learner_seed(seed: int, space: int) -> int:
     """Return the seed of the learner of the ``space``-th feature space (from 0) of a run.
 
@@ -168,4 +199,3 @@ def _rows(X: npt.ArrayLike) -> Floats:
     if rows.ndim != 2:
         raise ValueError(f"Pass a table of rows and features, not an array of {rows.ndim} dimensions.")
     return rows
-

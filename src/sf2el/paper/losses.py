@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log1p
 
+from sf2el.inputs.labels import sigmoid
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -25,12 +27,6 @@ class Loss:
 
 def _softplus(z: float) -> float:
     return max(z, 0.0) + log1p(exp(-abs(z)))
-
-
-def sigmoid(z: float) -> float:
-    """Logistic function ``1 / (1 + exp(-z))``, without overflow."""
-    e = exp(-abs(z))
-    return 1.0 / (1.0 + e) if z >= 0 else e / (1.0 + e)
 
 
 LOSSES: dict[str, Loss] = {

@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.inputs.parameters import plain_number, plain_numbers
 from sf2el.maps.recovery import RecoveryMap
 from sf2el.mixing.hedge import Hedge, Regret
-from sf2el.paper.kernels import plain_number, plain_numbers
 from sf2el.paper.learner import Learner, learner_seed
 from sf2el.paper.settings import LearnerSettings, Precision, check_buffer_size
 from sf2el.streams import TwoSpaceStream

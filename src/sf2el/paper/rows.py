@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sf2el.memory.budget import learner_bytes
 from sf2el.paper.settings import LEAST_BUFFER, MOST_BUFFER, LearnerSettings, Precision
 
 ENOUGH_ROWS = 48
+
+COUNTER_BYTES = 104
+"""Counters, generator and flags of one learner (``LearnerCounters`` in ``native/core/params.hpp``)."""
 
 
 class Form(NamedTuple):
@@ -63,6 +65,16 @@ class Shape:
     def nbytes(self, dim: int) -> int:
         """Return the bytes of a learner of this shape."""
         return learner_bytes(self.settings, dim, self.rows, self.precision)
+
+
+def learner_bytes(settings: LearnerSettings, dim: int, buffer_size: int, precision: str = "float64") -> int:
+    """Return the bytes a learner keeps, working scratch apart: exactly what the compiled core allocates."""
+    real = 8 if precision == "float64" else 4
+    triangle = buffer_size * (buffer_size + 1) // 2
+    matrices = int(settings.keep_gram) + int(settings.projection == "exact")
+    reals = buffer_size * dim + 2 * buffer_size + matrices * triangle
+    kinds = buffer_size if settings.sampling == "stratified" else 0
+    return COUNTER_BYTES + _round_up(real * reals) + _round_up(kinds)
 
 
 def least_bytes(settings: LearnerSettings, dims: Sequence[int]) -> int:
@@ -119,3 +131,7 @@ def _rows_that_fit(settings: LearnerSettings, precision: Precision, dim: int, av
         else:
             high = middle - 1
     return low
+
+
+def _round_up(size: int) -> int:
+    return (size + 7) // 8 * 8

@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.core import native
-from sf2el.memory.budget import scaler_bytes
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import check_whole
+from sf2el.inputs.parameters import check_whole, plain_number
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,3 +47,12 @@ class Scaler:
         """Bytes of the statistics."""
         return scaler_bytes(self.dim)
 
+
+def scaler_bytes(dim: int, precision: str = "float64") -> int:
+    """Return the bytes of the running statistics of each feature of a space; means are always of 8 bytes.
+
+    >>> scaler_bytes(10), scaler_bytes(10, "float32")
+    (240, 160)
+    """
+    real = 8 if precision == "float64" else 4
+    return (8 + 2 * real) * dim

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Literal, get_args
 
-from sf2el.paper.kernels import KERNELS, LARGEST, RBF, Kernel, plain_numbers
+from sf2el.inputs.parameters import (
+    check_choice,
+    check_flag,
+    check_range,
+    check_whole,
+    is_plain_number,
+    plain_numbers,
+)
+from sf2el.paper.kernels import KERNELS, RBF, Kernel
 from sf2el.paper.losses import LOSSES
 
 Equations = Literal["gradient", "printed", "printed-weighted"]
@@ -112,7 +119,7 @@ class LearnerSettings:
         for name in ("step", "radius", "jitter"):
             check_range(name, getattr(self, name), above=0.0)
         rate = self.label_rate
-        if rate is not None and not (_is_number(rate) and 0.0 < rate <= 1.0):
+        if rate is not None and not (is_plain_number(rate) and 0.0 < rate <= 1.0):
             raise ValueError(
                 f"label_rate must be above 0 and at most 1, or None to estimate it, not {rate!r}."
             )
@@ -123,41 +130,6 @@ class LearnerSettings:
             )
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be True or False, not {value!r}.")
-
-
-def check_range(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> None:
-    """Raise ValueError unless ``value`` is a finite number in range, at most 1e100."""
-    bound = f"at least {least:g}" if least is not None else f"above {above:g}"
-    if not (
-        _is_number(value)
-        and isfinite(value)
-        and value <= LARGEST
-        and (least is None or value >= least)
-        and (above is None or value > above)
-    ):
-        raise ValueError(f"{name} must be a number {bound} and at most 1e100, not {value!r}.")
-
-
-def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Raise ValueError unless ``value`` is a whole number from ``least`` to ``most``."""
-    if not (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
-
-
 def check_buffer_size(buffer_size: Any) -> None:
     """Raise ValueError unless a buffer can have this many rows."""
     check_whole("buffer_size", buffer_size, LEAST_BUFFER, MOST_BUFFER)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -7,22 +7,16 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from sf2el.core import native
-from sf2el.core.learner import build_learner
 from sf2el.events import EventKind, Happened
 from sf2el.experts.kinds import Code, Form, Kind, code_of
 from sf2el.features.policies import ExactPeriods, FeaturePolicy
+from sf2el.inputs.parameters import check_flag, check_range, check_whole, plain_numbers
 from sf2el.memory.budget import NoRoomError, least_budget
 from sf2el.model.changes import current_space, unsolved_bytes
-from sf2el.paper.kernels import KERNELS, Kernel, Sum, plain_numbers
+from sf2el.paper.kernels import KERNELS, Kernel, Sum
+from sf2el.paper.learner import build_learner
 from sf2el.paper.rows import FORMS, least_bytes, plan
-from sf2el.paper.settings import (
-    LEAST_BUFFER,
-    LearnerSettings,
-    check_buffer_size,
-    check_flag,
-    check_range,
-    check_whole,
-)
+from sf2el.paper.settings import LEAST_BUFFER, LearnerSettings, check_buffer_size
 
 if TYPE_CHECKING:
     from sf2el.core._native import State
@@ -78,7 +72,9 @@ class PaperStrategy:
         needed = sum(state.bytes()) + state.settings_bytes() + 200 + least_bytes(self.settings, [1])
         least = least_budget(needed, own)
         if budget < least:
-            raise ValueError(f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed.")
+            raise ValueError(
+                f"A budget of {budget} bytes is too small for any model; at least {least} bytes are needed."
+            )
 
     def arrange(self, state: State, available: int | None, odds: Sequence[float]) -> list[Happened]:
         """Give every learner the rows that the bytes allow, in place; drop what they have no room for."""
@@ -91,7 +87,9 @@ class PaperStrategy:
                 rows = [self.buffer_size or LEAST_BUFFER] * len(places)
                 codes = [Code(Kind.LEARNER, form=Form.FULL, size=size) for size in rows]
                 return told + self._apply(state, places, codes)
-            fixed = sum(state.bytes()) + state.settings_bytes() + unsolved_bytes(state) - state.waiting_bytes()
+            fixed = (
+                sum(state.bytes()) + state.settings_bytes() + unsolved_bytes(state) - state.waiting_bytes()
+            )
             there = [state.experts(place) for place in range(state.spaces)]
             fixed -= sum(size for experts in there for *_, size in experts)
             fixed += (STANDING_BYTES + 16) * (len(places) - sum(map(len, there)))
@@ -178,7 +176,9 @@ class PaperStrategy:
     def content(self) -> dict[str, Any]:
         """Return the parameters as plain values, for a file."""
         content = {
-            one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("settings", "policy")
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in ("settings", "policy")
         }
         settings = {one.name: getattr(self.settings, one.name) for one in fields(LearnerSettings)}
         settings["kernel"] = [[type(term).__name__, vars(term)] for term in self.settings.kernel.terms()]

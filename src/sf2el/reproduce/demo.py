@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sf2el.datasets import swiss_stream
+from sf2el.inputs.parameters import check_whole
 from sf2el.mixing.hedge import Regret
 from sf2el.paper.learner import Learner
 from sf2el.paper.methods import METHODS, MethodRun, run_methods
-from sf2el.paper.settings import check_whole
 from sf2el.reproduce.readings import Hyperparameters, reading
 from sf2el.reproduce.statistics import Paired, paired
 from sf2el.streams import TwoSpaceStream

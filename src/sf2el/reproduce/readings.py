@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.inputs.parameters import check_choice
 from sf2el.mixing.hedge import Hedge
 from sf2el.paper.kernels import RBF
 from sf2el.paper.methods import Setup
-from sf2el.paper.settings import LearnerSettings, check_choice
+from sf2el.paper.settings import LearnerSettings
 from sf2el.reproduce.declared import settings_file
 from sf2el.streams import TwoSpaceStream
 

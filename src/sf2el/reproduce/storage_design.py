@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sf2el.datasets import Dataset
-from sf2el.memory.budget import hedge_bytes, learner_bytes, map_bytes
-from sf2el.paper.rows import plan
+from sf2el.maps.recovery import map_bytes
+from sf2el.mixing.hedge import hedge_bytes
+from sf2el.paper.rows import learner_bytes, plan
 from sf2el.paper.settings import LEAST_BUFFER, MOST_BUFFER, LearnerSettings, Precision, Projection, Sampling
 from sf2el.reproduce.declared import settings_file
 

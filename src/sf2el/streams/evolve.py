@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.paper.kernels import plain_number
-from sf2el.paper.settings import check_range, check_whole
+from sf2el.inputs.parameters import check_range, check_whole, plain_number
 from sf2el.streams.evolving import MOST_ROUNDS, EvolvingStream, Space
 from sf2el.streams.matrices import MatrixKind, random_matrix, with_noise
 from sf2el.streams.protocol import KnownSpaces

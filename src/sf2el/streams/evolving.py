@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.paper.kernels import plain_numbers
-from sf2el.paper.settings import check_whole
+from sf2el.inputs.parameters import check_whole, plain_numbers
 from sf2el.streams.two_spaces import Floats, Mask, TwoSpaceStream
 
 Label = str | int | float | bool

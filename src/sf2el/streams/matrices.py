@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.paper.settings import check_choice
+from sf2el.inputs.parameters import check_choice
 
 Floats = npt.NDArray[np.float64]
 MatrixKind = Literal["uniform", "gaussian"]

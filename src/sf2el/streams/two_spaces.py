@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.paper.kernels import plain_numbers
+from sf2el.inputs.parameters import plain_numbers
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
