@@ -58,6 +58,8 @@ class Follower:
         make(state, transitions, len(present))
         while state.experts(state.spaces - 1) == []:
             state.add(state.spaces - 1, (0, 0, 0, 2, 0), 1.0, 1.0 if state.spaces == 1 else 1e-3, [])
+        weights = state.standings()[:, 0]
+        state.set_weights((weights / weights.sum()).tolist())
         at = self.policy.wake_at(Attendance(state, ()))
         assert at is None or at > state.rows
         set_wake(state, self.policy)
