@@ -784,7 +784,7 @@ void bind_state(nb::module_& m) {
         .def("moments_bytes", &State::moments_bytes, "room"_a)
         .def("open", &State::open, "ids"_a, "room"_a, "related"_a, "mapped"_a)
         .def("close", &State::close, "stay"_a = std::vector<std::uint32_t>{})
-        .def("advance", &State::advance, "shared"_a)
+        .def("advance", &State::advance, "shared"_a = std::vector<std::uint32_t>{})
         .def("come_back", &State::come_back, "s"_a, "mapped"_a)
         .def("forget", &State::forget, "s"_a)
         .def("widen", &State::widen, "s"_a, "ids"_a, "room"_a)

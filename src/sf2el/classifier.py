@@ -400,7 +400,7 @@ class SF2EL(StreamModel):
             strategies: dict[str, Callable[[dict[str, Any]], Strategy]]
             strategies = {"bank": BankStrategy.of, "paper": PaperStrategy.of}
             strategy = strategies[saved.strategy](saved.parameters)
-            model._engine = files.restored(saved, strategy, Labels.of(saved.targets))
+            model._engine = Engine.restored(saved, strategy, Labels.of(saved.targets))
             return model
         except files.DAMAGED as error:
             raise ValueError(files.no_model(error)) from None

@@ -232,7 +232,7 @@ class SF2ELRegressor(StreamModel):
             if saved.kind != cls.KIND or saved.strategy != "bank":
                 raise ValueError(f"it holds a {saved.kind}, to be read by another class than {cls.__name__}")
             model = cls.__new__(cls)
-            model._engine = files.restored(
+            model._engine = Engine.restored(
                 saved, BankStrategy.of(saved.parameters), Targets.of(saved.targets)
             )
             return model

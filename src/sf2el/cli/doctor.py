@@ -84,7 +84,13 @@ def describe(found: dict[str, Any]) -> list[str]:
 
 
 def _built() -> bool:
-    return find_spec("sf2el.core._native") is not None
+    from sf2el.core import native
+
+    try:
+        native()
+    except ImportError:
+        return False
+    return True
 
 
 def _version(distribution: str) -> str | None:

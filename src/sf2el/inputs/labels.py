@@ -197,7 +197,8 @@ class Labels:
             return self.commonest()
         if self.outputs == 1:
             return self.seen[0] if output >= 0.0 else self.seen[1]
-        return self.seen[output.index(max(output))]
+        best: int = output.index(max(output))
+        return self.seen[best]
 
     def commonest(self) -> Label:
         """Return the label that was seen most often so far; of equals, and in the paper's model, the first."""

@@ -26,7 +26,11 @@ class Table:
 
     def row(self, i: int) -> dict[Hashable, float]:
         """Return what was observed of one row."""
-        return {name: value for name, value in zip(self.names, self.rows[i].tolist(), strict=True) if value == value}
+        return {
+            name: value
+            for name, value in zip(self.names, self.rows[i].tolist(), strict=True)
+            if value == value
+        }
 
     def part(self, start: int, stop: int | None = None) -> Table:
         """Return some of the rows."""
@@ -174,5 +178,7 @@ def _table(rows: Floats, names: Names) -> Table:
         raise ValueError("A row holds infinity or a value beyond 1e100; clip it or leave it out as NaN.")
     observed = ~np.isnan(rows).all(axis=1)
     if not observed.all():
-        raise ValueError(f"Row {int(np.argmin(observed))} of these has no observed feature; leave such rows out.")
+        raise ValueError(
+            f"Row {int(np.argmin(observed))} of these has no observed feature; leave such rows out."
+        )
     return Table(names, rows)

@@ -185,7 +185,9 @@ class _Ladder:
         if lone and best is not None and best.size >= FORESEEN:
             twin = self._with_a_twin()._highest(available, RUNGS[-1].end)
             if twin is not None and (twin.rung, twin.size) > (best.rung, best.size):
-                return self._highest(available, twin.size)  # alone it may keep a second width that a twin would not
+                return self._highest(
+                    available, twin.size
+                )  # alone it may keep a second width that a twin would not
         return best
 
     def _with_a_twin(self) -> _Ladder:
@@ -255,7 +257,11 @@ class _Ladder:
         if role in ("current", "incoming") and self.shapes.gapped and has(Part.LIGHT_VIEWS):
             for view in (View.ZERO, View.FLAGGED):
                 heavy = linear and has(Part.VIEWS)
-                codes.append(Code(Kind.LINEAR, view, form=Form.HALF) if heavy else Code(Kind.LIGHT, view, form=Form.FULL))
+                codes.append(
+                    Code(Kind.LINEAR, view, form=Form.HALF)
+                    if heavy
+                    else Code(Kind.LIGHT, view, form=Form.FULL)
+                )
         if linear and role in ("current", "incoming") and self.shapes.gapped and has(Part.VIEWS):
             codes.append(Code(Kind.LINEAR, View.MEAN, form=Form.HALF))
         if linear and role == "current" and has(Part.RATE):
@@ -338,7 +344,11 @@ def diff(old: Allocation | None, new: Allocation) -> list[Difference]:
         theirs = {code.who: code for code in (before.experts if before is not None else ())}
         ours = {code.who: code for code in (after.experts if after is not None else ())}
         climbs = old is None or new.rung >= old.rung
-        why = f"the budget has room for rung {new.rung}" if climbs else f"the budget has room up to rung {new.rung}"
+        why = (
+            f"the budget has room for rung {new.rung}"
+            if climbs
+            else f"the budget has room up to rung {new.rung}"
+        )
         found += [Difference(i, theirs[who].name, False, why) for who in theirs if who not in ours]
         found += [Difference(i, ours[who].name, True, why) for who in ours if who not in theirs]
     return found

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sf2el.core import native
 from sf2el.events import DETAILS, EventKind, EventLog, Happened
+from sf2el.experts.kinds import code_of
 from sf2el.features.attendance import Attendance
 from sf2el.features.policies import Swap
 from sf2el.inputs.tables import Table
@@ -20,6 +20,7 @@ from sf2el.memory.budget import NoRoomError, events_kept, newcomer_room, own_byt
 from sf2el.model import changes
 from sf2el.model.changes import current_space, features_of, unsolved_bytes
 from sf2el.model.protocols import Strategy, Targets
+from sf2el.storage.files import Saved
 
 if TYPE_CHECKING:
     from sf2el.core._native import State
@@ -66,14 +67,26 @@ class Engine:
         self.peak = 0
         self._lock = Lock()
 
+    def saved(self, kind: str, strategy: str, targets: dict[str, Any]) -> Saved:
+        """Return everything that is kept, for a file."""
+        log, parameters = self.events, self.strategy.content()
+        events = log.to_bytes(), log.total, log.first
+        return Saved(self.state, kind, strategy, parameters, targets, self.budget, *events)
+
     @classmethod
-    def restored(cls, strategy: Strategy, budget: int | None, targets: Targets, state: State) -> Engine:
-        """Return an engine that goes on with a state from a file."""
+    def restored(cls, saved: Saved, strategy: Strategy, targets: Targets) -> Engine:
+        """Return the engine that a file holds; ValueError where its parts do not fit together."""
         engine = cls.__new__(cls)
-        engine.strategy, engine.budget, engine.targets, engine.state = strategy, budget, targets, state
-        engine.events = EventLog(events_kept(budget))
+        engine.strategy, engine.budget, engine.targets = strategy, saved.budget, targets
+        engine.state = saved.state
+        engine.events = EventLog.from_bytes(saved.events, saved.total, saved.first)
         engine.peak = 0
         engine._lock = Lock()
+        kept = EventLog(events_kept(saved.budget))
+        if engine.events.nbytes != kept.nbytes or saved.state.outputs != targets.outputs:
+            raise ValueError("its parts are of different models")
+        if saved.budget is not None and sum(engine.nbytes().values()) > saved.budget:
+            raise ValueError("it takes more bytes than its budget")
         return engine
 
     @contextmanager
@@ -88,7 +101,9 @@ class Engine:
     def enter(self) -> None:
         """Keep other threads out until ``leave``."""
         if not self._lock.acquire(blocking=False):
-            raise BusyError("This model is being used by another thread; give each thread its own, or use a lock.")
+            raise BusyError(
+                "This model is being used by another thread; give each thread its own, or use a lock."
+            )
 
     def leave(self) -> None:
         """Let other threads in again."""
@@ -111,7 +126,9 @@ class Engine:
     def can_learn_late(self, x: Row) -> bool:
         """Return whether a row has a feature of a space in use; if not, an event says so."""
         if self.state.spaces == 0:
-            raise ValueError("No row was learned yet; learn the row first, then pass its label with late=True.")
+            raise ValueError(
+                "No row was learned yet; learn the row first, then pass its label with late=True."
+            )
         known = bool(self.state.knows(x))
         if not known:
             self._record([Happened(EventKind.TOO_LATE)])
@@ -137,7 +154,9 @@ class Engine:
         names, start, count = list(table.names), 0, len(table.rows)
         while start < count:
             w = None if weights is None else weights[start:]
-            done, code, said, shares, spaces = self.state.run(table.rows[start:], names, targets[start:], w, wanted)
+            done, code, said, shares, spaces = self.state.run(
+                table.rows[start:], names, targets[start:], w, wanted
+            )
             if wanted and done:
                 blocks.append(Block(said, shares, spaces))
             start += done
@@ -211,7 +230,11 @@ class Engine:
             return []
         assert self.budget is not None
         try:
-            told = self._arranged(twin, room=newcomer_room(self.budget) + needed) if needed <= self.budget // 4 else []
+            told = (
+                self._arranged(twin, room=newcomer_room(self.budget) + needed)
+                if needed <= self.budget // 4
+                else []
+            )
         except NoRoomError:
             told = []
         if not told and twin.crowd_bytes(x):
@@ -238,7 +261,9 @@ class Engine:
         if self.events.latest == EventKind.PASSED_OVER:
             return twin, []
         # Before anything is learned: some make an error of a warning.
-        warnings.warn(f"{refused} Until then {len(new)} new features are not used.", RuntimeWarning, stacklevel=5)
+        warnings.warn(
+            f"{refused} Until then {len(new)} new features are not used.", RuntimeWarning, stacklevel=5
+        )
         return twin, [Happened(EventKind.PASSED_OVER, len(new), len(own))]
 
     def _review(self) -> None:
@@ -322,8 +347,6 @@ class Engine:
 
     def expert_names(self) -> list[tuple[int, str]]:
         """Return each expert's space and name, in the order of their standings."""
-        from sf2el.experts.kinds import code_of
-
         return [
             (space, code_of(code).name)
             for space in range(self.state.spaces)
@@ -340,9 +363,3 @@ class Engine:
         if self.state.spaces == 0:
             return None
         return list(self.state.names(features_of(self.state, current_space(self.state))))
-
-
-def load_state(data: bytes) -> tuple[State, bytes]:
-    """Return a state and the caller's own bytes; ValueError for bytes that are no model."""
-    state, own = native().State.load(bytes(data))
-    return state, own

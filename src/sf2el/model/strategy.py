@@ -86,7 +86,8 @@ class BankStrategy:
 
     def new_state(self) -> State:
         """Return a state without any space."""
-        return native().State(self.task, forget=float(self.forget), seed=self.seed)
+        state: State = native().State(self.task, forget=float(self.forget), seed=self.seed)
+        return state
 
     def content(self) -> dict[str, Any]:
         """Return the parameters as plain values, for a file."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sf2el.events import Events
 from sf2el.memory.budget import parse_budget, wrapper_bytes
 from sf2el.model.engine import Engine
+from sf2el.storage import files
 from sf2el.storage.atomic import write_bytes
 
 Floats = npt.NDArray[np.float64]
@@ -131,11 +132,9 @@ class StreamModel:
 
     def to_bytes(self) -> bytes:
         """Return everything the model keeps: at most its budget and 1 KiB."""
-        from sf2el.storage import files
-
         with self._engine.used():
             strategy, targets = self._content()
-            return files.write(self._engine, self.KIND, strategy, targets)
+            return files.write(self._engine.saved(self.KIND, strategy, targets))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -57,7 +57,9 @@ class PaperStrategy:
 
     def new_state(self) -> State:
         """Return a state without any space."""
-        state = native().State("classes", scaled=self.scaled, related=False, precise=True, seed=self.seed)
+        state: State = native().State(
+            "classes", scaled=self.scaled, related=False, precise=True, seed=self.seed
+        )
         learner = build_learner(self.settings, 1, LEAST_BUFFER, self.seed)
         eta = 0.0 if self.eta is None else float(self.eta)
         state.make_paper(
@@ -168,6 +170,10 @@ class PaperStrategy:
             f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features does not fit the budget; at least {least} "
             "bytes are needed beside what it knows of labels."
         )
+
+    def rung(self, state: State, available: int) -> int | None:
+        """Return nothing: the published algorithm has no ladder."""
+        return None
 
     def full_grown(self, state: State) -> bool:
         """Return False: more rows always help."""

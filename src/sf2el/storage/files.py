@@ -1,6 +1,6 @@
 """Models as bytes: the core writes its state, and beside it one short text says the rest.
 
-Reading runs no code and either gives a whole model or raises ValueError.
+Reading runs no code and either gives whole values or raises ValueError. What they mean is not known here.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sf2el.events import EventLog
-from sf2el.model.engine import Engine, load_state
+from sf2el.core import native
 
 if TYPE_CHECKING:
     from sf2el.core._native import State
-    from sf2el.model.protocols import Strategy, Targets
 
 MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a file holds: the core's state, and plain values."""
+    """What a file holds: the core's state, plain values, and a log of events as bytes."""
 
     state: State
     kind: str
@@ -29,42 +27,32 @@ class Saved:
     parameters: dict[str, Any]
     targets: dict[str, Any]
     budget: int | None
-    events: EventLog
+    events: bytes
+    total: int
+    first: int
 
 
-def write(engine: Engine, kind: str, strategy: str, targets: dict[str, Any]) -> bytes:
-    """Return everything that an engine keeps: at most its budget, and 1 KiB."""
-    log = engine.events
-    content = [kind, strategy, engine.strategy.content(), targets, engine.budget, log.total, log.first]
+def write(saved: Saved) -> bytes:
+    """Return everything as bytes: a state of the size that it counts itself, the log, and less than 1 KiB."""
+    content = [saved.kind, saved.strategy, saved.parameters, saved.targets, saved.budget]
+    content += [saved.total, saved.first]
     text = json.dumps(content, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
-    own = len(text).to_bytes(4, "little") + text + log.to_bytes()
-    return bytes(engine.state.save(own))
+    return bytes(saved.state.save(len(text).to_bytes(4, "little") + text + saved.events))
 
 
 def read(data: bytes) -> Saved:
     """Return what bytes hold; ValueError where they are no whole model."""
     try:
-        state, own = load_state(bytes(memoryview(data)))
+        state, own = native().State.load(bytes(memoryview(data)))
         size = int.from_bytes(own[:4], "little")
         kind, strategy, parameters, targets, budget, total, first = json.loads(own[4 : 4 + size])
         plain = isinstance(kind, str) and isinstance(strategy, str) and _is_whole(total) and _is_whole(first)
         plain = plain and isinstance(parameters, dict) and isinstance(targets, dict)
         if not plain or not (budget is None or (_is_whole(budget) and 0 < budget < MOST_BYTES)):
             raise ValueError("its text is of another kind")
-        return Saved(state, kind, strategy, parameters, targets, budget, EventLog.from_bytes(own[4 + size :], total, first))
+        return Saved(state, kind, strategy, parameters, targets, budget, own[4 + size :], total, first)
     except DAMAGED as error:
         raise ValueError(no_model(error)) from None
-
-
-def restored(saved: Saved, strategy: Strategy, targets: Targets) -> Engine:
-    """Return the engine that a file holds."""
-    engine = Engine.restored(strategy, saved.budget, targets, saved.state)
-    if saved.events.nbytes != engine.events.nbytes or saved.state.outputs != targets.outputs:
-        raise ValueError("its parts are of different models")
-    if saved.budget is not None and sum(engine.nbytes().values()) > saved.budget:
-        raise ValueError("it takes more bytes than its budget")
-    engine.events = saved.events
-    return engine
 
 
 DAMAGED = (
