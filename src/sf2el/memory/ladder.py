@@ -38,20 +38,20 @@ class Part(StrEnum):
     """What a rung adds; the text says it to people."""
 
     LEAST = "a logistic expert for the current space"
-    LIGHT_VIEWS = "logistic experts that read what is missing as zero, and with a flag a feature"
+    LIGHT_VIEWS = "logistic experts for the views zero and flagged"
     LINEAR = "a linear expert with its covariance for the current space"
     MAP = "a map to the space before, and a logistic expert there"
-    RELATIONS = "how the current features vary together, where values are missing"
+    RELATIONS = "how the current features vary together, once values are missing"
     ENDED_LINEAR = "a linear expert for the space before"
-    WIDE = "radial functions of the leading width, where most was learned"
+    WIDE = "radial functions of one width, in the space that has learned most"
     STATISTICS = "the statistics with which the map goes on after a change"
     SECOND_WIDTH = "radial functions of a second width"
     COVARIANCES = "how the features of each space vary together"
-    FRESH_RADIAL = "radial functions for the space that is younger, half as many"
-    VIEWS = "linear experts that read what is missing as zero, and with a flag a feature"
+    FRESH_RADIAL = "radial functions for the younger space, half as many"
+    VIEWS = "linear experts for the views zero, flagged and mean"
     RATE = "a linear expert that forgets"
     OLDER = "spaces that ended before"
-    SINGLE = "single precision"
+    SINGLE = "single precision in place of half"
 
 
 class Rung(NamedTuple):
@@ -66,20 +66,20 @@ class Rung(NamedTuple):
 
 RUNGS = (
     Rung(Part.LEAST, 0, 0, "the least model"),
-    Rung(Part.LIGHT_VIEWS, 0, 0, "bags of words: chance without them"),
+    Rung(Part.LIGHT_VIEWS, 0, 0, "bags of words: no better than chance without them"),
     Rung(Part.MAP, 0, 0, "old experts go on after a change"),
     Rung(Part.LINEAR, 0, 0, "quicker with few labels than the logistic expert"),
     Rung(Part.RELATIONS, 0, 0, "missing values are filled by what is observed"),
-    Rung(Part.ENDED_LINEAR, 0, 0, "as LINEAR"),
-    Rung(Part.WIDE, 4, 10, "svmguide3 .02"),
+    Rung(Part.ENDED_LINEAR, 0, 0, "the same, for the old experts"),
+    Rung(Part.WIDE, 4, 10, "svmguide3: .02"),
     Rung(Part.COVARIANCES, 10, 10, ".003 to .007"),
-    Rung(Part.STATISTICS, 10, 10, "credit-a .01 at 2 % labels"),
-    Rung(Part.SECOND_WIDTH, 10, 18, "Swiss .26"),
+    Rung(Part.STATISTICS, 10, 10, "credit-a with 2 % of the labels: .01"),
+    Rung(Part.SECOND_WIDTH, 10, 18, "Swiss spirals: .26"),
     Rung(Part.FRESH_RADIAL, 18, 30, "new relations are learned sooner"),
     Rung(Part.VIEWS, 30, 30, "a sensor that fails in the state to be predicted: .18"),
     Rung(Part.RATE, 30, 36, "drift: .01 to .02"),
-    Rung(Part.OLDER, 36, 48, "spaces that return"),
-    Rung(Part.SINGLE, 48, 120, "time, and the last digits"),
+    Rung(Part.OLDER, 36, 48, "spaces that return go on with what they learned"),
+    Rung(Part.SINGLE, 48, 120, "speed, and the last digits"),
 )
 PLACE = {rung.part: place for place, rung in enumerate(RUNGS)}
 
