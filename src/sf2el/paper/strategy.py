@@ -150,7 +150,7 @@ class PaperStrategy:
         return told
 
     def _give_way(self, state: State) -> list[Happened] | None:
-        """Drop the first thing that is not needed for the current space; None: its learner beside is all that is left."""
+        """Drop the first thing that the current space can do without; None: there is nothing left."""
         here = current_space(state)
         if here > 0:
             features = len(state.space(0)[0])
