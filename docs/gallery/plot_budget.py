@@ -37,8 +37,7 @@ for place, budget in enumerate(budgets):
 
 # %%
 # On the left the accuracy after the swap, each dot a stream. On the right what is in use at the end:
-# never more than the budget, and less where more would not help. In small budgets numbers are kept in 16 bits
-# each, which has room for more radial functions than the faster 32 bits.
+# never more than the budget, and less where more would not help.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for axes in (left, right):

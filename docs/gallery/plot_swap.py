@@ -4,8 +4,8 @@ The sensors are replaced
 
 A greenhouse is watched by four sensors. At row 3000 they are replaced by five others of another make; for
 the 20 rows before that both report. Three rows in a hundred have a label. One model sees the whole stream.
-Another one starts when the new sensors are alone, as one would have to do without a map from the new to the
-old.
+Another one starts when the new sensors are alone, as one would have to do without a map from the new ones to
+the old.
 """
 
 import math
@@ -74,7 +74,7 @@ axes.axvline(SWAP, color="#888888", lw=1, ls="--")
 axes.text(SWAP - 60, 0.975, "four old sensors", ha="right", color="#555555")
 axes.text(SWAP + 60, 0.975, "five new sensors", ha="left", color="#555555")
 axes.text(2000, 0.83, "one model, all along", ha="center", color="#1f5fa8")
-axes.text(4000, 0.74, "starts anew at the swap", ha="left", color="#d1701f")
+axes.text(4000, 0.74, "starts again at the swap", ha="left", color="#d1701f")
 axes.set(xlim=(0, ROWS), ylim=(0.5, 1.0), xlabel="row", ylabel=f"accuracy, last {WINDOW} rows")
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()
@@ -83,5 +83,5 @@ plt.show()
 # In the first 200 rows after the swap:
 
 after = slice(SWAP, SWAP + 200)
-print(f"one model {carried[after].mean():.2f}, starting anew {fresh[after].mean():.2f}")
+print(f"one model {carried[after].mean():.2f}, starting again {fresh[after].mean():.2f}")
 assert carried[after].mean() > fresh[after].mean() + 0.1

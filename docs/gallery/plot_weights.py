@@ -1,6 +1,6 @@
 """
-Whom the model follows
-======================
+Which experts the model follows
+===============================
 
 Right after a swap the experts of the new features know nothing, and those of the old features go on with
 what a map recovers from the new ones. Here the new sensors are better than the old: two measure the same
