@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,13 @@ from sf2el.inputs.labels import UNLABELLED, ClassWeight, Label, Labels
 from sf2el.inputs.parameters import plain_number
 from sf2el.inputs.tables import Table, labels_of, table_of
 from sf2el.memory.budget import parse_budget
-from sf2el.model.engine import Block, Engine
+from sf2el.model.engine import Engine
+from sf2el.model.labelled import Said, decided, targets_of
 from sf2el.model.protocols import Strategy
 from sf2el.model.strategy import BankStrategy
 from sf2el.model.stream import Row, StreamModel, Track
 from sf2el.paper.kernels import RBF, Kernel
-from sf2el.paper.settings import Equations, LearnerSettings, OnSkip, Projection, Sampling, check_buffer_size
+from sf2el.paper.settings import Equations, OnSkip, Projection, Sampling, check_buffer_size
 from sf2el.paper.strategy import PaperStrategy
 from sf2el.storage import files
 
@@ -143,38 +144,12 @@ class SF2EL(StreamModel):
         >>> model.predict_one({"x": 1.0})
         'up'
         """
+        given = locals() | {"kernel": RBF(1.0) if kernel is None else kernel}
         if budget is None:
             check_buffer_size(plain_number(buffer_size))
-        settings = LearnerSettings(
-            kernel=RBF(1.0) if kernel is None else kernel,
-            graph_width=graph_width,
-            loss=loss,
-            ridge=ridge,
-            smoothness=smoothness,
-            step=step,
-            label_rate=label_rate,
-            manifold=manifold,
-            equations=equations,
-            cap=cap,
-            projection=projection,
-            pursuit_steps=pursuit_steps,
-            keep_gram=keep_gram,
-            on_skip=on_skip,
-            sampling=sampling,
-            radius=radius,
-            jitter=jitter,
-        )
-        strategy = PaperStrategy(
-            settings=settings,
-            buffer_size=buffer_size if budget is None else None,
-            scaled=scaled,
-            restart=restart,
-            map_ridge=map_ridge,
-            map_intercept=map_intercept,
-            train_in_overlap=train_in_overlap,
-            eta=eta,
-            seed=seed,
-        )
+        else:
+            given["buffer_size"] = None
+        strategy = PaperStrategy.from_parameters(given)
         model = cls.__new__(cls)
         labels = Labels(classes, binary=True, class_weight=class_weight)
         model._engine = Engine(strategy, None if budget is None else parse_budget(budget), labels)
@@ -320,7 +295,7 @@ class SF2EL(StreamModel):
         """
         said = self._run(X, y, features, True)
         empty = np.empty(0)
-        predictions, probabilities = zip(*(_decided(one) for one in said), strict=True) if said else ((), ())
+        predictions, probabilities = zip(*(decided(one) for one in said), strict=True) if said else ((), ())
         blocks = [block for one in said for block in one.blocks]
         return Track(
             np.concatenate([*predictions, empty.astype(object)]),
@@ -329,7 +304,7 @@ class SF2EL(StreamModel):
             np.concatenate([*(block.recovered > 0.5 for block in blocks), empty]).astype(np.int8),
         )
 
-    def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None, wanted: bool) -> list[_Said]:
+    def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None, wanted: bool) -> list[Said]:
         engine = self._engine
         with engine.used():
             table = table_of(X, features, engine.current_names())
@@ -341,7 +316,7 @@ class SF2EL(StreamModel):
                 self._restore(before)
                 raise
 
-    def _parts(self, table: Table, plain: list[Label | None], wanted: bool) -> Iterator[_Said]:
+    def _parts(self, table: Table, plain: list[Label | None], wanted: bool) -> Iterator[Said]:
         """Learn a table in parts: up to a label that gives experts an output more, then that row."""
         engine, start = self._engine, 0
         while start < len(plain):
@@ -349,12 +324,12 @@ class SF2EL(StreamModel):
             if stop == start:
                 x, labels = table.row(start), self._labels.copy()
                 if wanted:
-                    yield _Said([engine.said(x)], labels, np.array([len(labels.seen)]), labels, [None])
+                    yield Said([engine.said(x)], labels, np.array([len(labels.seen)]), labels, [None])
                 self._learn_new(x, plain[start])  # type: ignore[arg-type]
                 start += 1
                 continue
             before, ahead = self._labels.copy(), self._labels.copy()
-            targets, weights, known = _targets(ahead, plain[start:stop])
+            targets, weights, known = targets_of(ahead, plain[start:stop])
             counted = 0
 
             def passed(rows: int, first: int = start) -> None:
@@ -365,7 +340,7 @@ class SF2EL(StreamModel):
             blocks = engine.run(table.part(start, stop), targets, weights, wanted, passed)
             passed(stop - start)
             if wanted:
-                yield _Said(blocks, ahead, known, before, plain[start:stop])
+                yield Said(blocks, ahead, known, before, plain[start:stop])
             start = stop
 
     def _snapshot(self) -> tuple[Any, ...]:
@@ -409,59 +384,3 @@ class SF2EL(StreamModel):
         engine = self._engine
         size = f"budget={engine.budget}" if engine.budget is not None else engine.strategy.size()
         return f"{type(self).__name__}({size}, seed={engine.strategy.seed}, rows={engine.state.rows})"
-
-
-class _Said(NamedTuple):
-    """What was predicted for a run of rows, and the labels by which to read it."""
-
-    blocks: list[Block]
-    labels: Labels
-    known: npt.NDArray[np.int64]
-    """How many labels were known before each row."""
-    before: Labels
-    """The labels before the first row."""
-    told: Sequence[Label | None]
-    """The label of each row."""
-
-
-def _targets(
-    labels: Labels, plain: Sequence[Label | None]
-) -> tuple[Floats, Floats | None, npt.NDArray[np.int64]]:
-    """Return targets and weights of labels, and how many labels were known before each; count them."""
-    if labels.class_weight is None and set(plain) <= {None, *labels.seen}:
-        target: dict[Label | None, float] = {None: UNLABELLED}
-        target |= {name: labels.target(place) for place, name in enumerate(labels.seen)}
-        return np.array([target[label] for label in plain]), None, np.full(len(plain), len(labels.seen))
-    targets, known = np.full(len(plain), np.nan), np.empty(len(plain), dtype=np.int64)
-    weights = None if labels.class_weight is None else np.ones(len(plain))
-    for i, label in enumerate(plain):
-        known[i] = len(labels.seen)
-        if label is None:
-            continue
-        place = labels.see(label)
-        targets[i] = labels.target(place)
-        if weights is not None:
-            weights[i] = labels.weight(place)
-    return targets, weights, known
-
-
-def _decided(said: _Said) -> tuple[npt.NDArray[np.object_], Floats]:
-    """Return the label of each row and its probability, by the labels known before the row."""
-    labels, known = said.labels, said.known
-    outputs = np.concatenate([block.outputs for block in said.blocks])
-    prediction, probability = labels.decide_many(outputs)
-    if np.isnan(
-        outputs[:, 0]
-    ).any():  # where nothing of a row is known, it is what was seen most often so far
-        counts = said.before.copy()
-        for i, label in enumerate(said.told):
-            if np.isnan(outputs[i, 0]) and known[i] >= 2:
-                prediction[i] = counts.commonest()
-                probability[i] = counts.shares()[prediction[i]]
-            counts.see(label)
-    if known[0] >= 2:
-        return prediction, probability
-    few = known < 2
-    prediction[few] = [labels.seen[0] if count else None for count in known[few]]
-    probability[few] = np.where(known[few] > 0, 1.0, np.nan)
-    return prediction, probability

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,13 @@ class PaperStrategy:
         if self.eta is not None:
             check_range("eta", self.eta, above=0.0)
         check_whole("seed", self.seed, 0, (1 << 64) - 1)
+
+    @classmethod
+    def from_parameters(cls, given: Mapping[str, Any]) -> PaperStrategy:
+        """Return the strategy of parameters by name, the learner's among them; other names are passed over."""
+        settings = LearnerSettings(**{one.name: given[one.name] for one in fields(LearnerSettings)})
+        own = {one.name: given[one.name] for one in fields(cls) if one.name not in ("settings", "policy")}
+        return cls(settings=settings, **own)
 
     def size(self) -> str:
         """Return the buffer's size."""

@@ -241,6 +241,7 @@ def run_two_spaces(
 
     Examples
     --------
+    >>> from math import log, sqrt
     >>> X, y = np.array([[-1.0], [1.0]] * 50), np.array([-1.0, 1.0] * 50)
     >>> model = ReferenceSF2EL(LearnerSettings(label_rate=1.0), buffer_size=10, eta=sqrt(log(2.0) / 50))
     >>> rounds = run_two_spaces(X[:50], -3.0 * X[40:], y, overlap=10, model=model)
