@@ -1,4 +1,6 @@
 // Python's model state: dict rows and tables in, and the transitions that a policy and a plan of bytes ask for.
+#include <atomic>
+
 #include "bindings.hpp"
 #include "state/file.hpp"
 
@@ -157,14 +159,17 @@ public:
     }
 
     // 0: learned; 1: learned, and the plan wants to look again; 2: not touched, since its features ask for a decision.
-    int learn(nb::handle x, double y, double weight) {
+    // With a holder, holder[key] = value in the same step, so that no interrupt comes between a row and its count.
+    int learn(nb::handle x, double y, double weight, nb::handle holder, nb::handle key, nb::handle value) {
         const Cleared cleared(*this);
         read(x);
         check(y);
         check_weight(weight);
         if (crowded()) return int(Learned::change);
         const Learned code = state_.learn(row_, !strangers_.empty(), y, weight, nullptr);
-        if (code != Learned::change) after(y, weight);
+        if (code == Learned::change) return int(code);
+        after(y, weight);
+        if (!holder.is_none() && PyObject_SetItem(holder.ptr(), key.ptr(), value.ptr()) != 0) throw nb::python_error();
         return int(code);
     }
 
@@ -745,21 +750,45 @@ private:
 
 }  // namespace
 
+// One thread at a time: entering a model that is in use raises an error of the caller's.
+class Guard {
+public:
+    Guard(nb::object error, std::string text) : error_(std::move(error)), text_(std::move(text)) {}
+
+    void enter() {
+        if (!used_.exchange(true)) return;
+        PyErr_SetString(error_.ptr(), text_.c_str());
+        throw nb::python_error();
+    }
+
+    void leave(nb::handle, nb::handle, nb::handle) { used_ = false; }
+
+private:
+    nb::object error_;
+    std::string text_;
+    std::atomic<bool> used_{false};
+};
+
 void bind_state(nb::module_& m) {
+    nb::class_<Guard>(m, "Guard")
+        .def(nb::init<nb::object, std::string>(), "error"_a, "text"_a)
+        .def("__enter__", &Guard::enter)
+        .def("__exit__", &Guard::leave, "kind"_a.none(), "value"_a.none(), "trace"_a.none());
     m.def("set_row_reader", [](nb::object function) { reader() = std::move(function); }, "function"_a);
     auto c = nb::class_<State>(m, "State");
     c.def(nb::init<const std::string&, bool, bool, bool, double, std::uint64_t>(), "task"_a, "scaled"_a = true,
           "related"_a = true, "precise"_a = false, "forget"_a = 0.0, "seed"_a = 0)
         .def("make_paper", &State::make_paper, "learner"_a, "restart"_a, "train_beside"_a, "eta"_a, "map_ridge"_a, "map_intercept"_a)
         .def("copy", &State::copy)
-        .def("predict", &State::predict, "x"_a)
-        .def("explain", &State::explain, "x"_a)
-        .def("learn", &State::learn, "x"_a, "y"_a, "weight"_a)
-        .def("whose", &State::whose, "x"_a)
-        .def("learn_late", &State::learn_late, "x"_a, "y"_a, "weight"_a)
-        .def("knows", &State::knows, "x"_a)
-        .def("crowd_bytes", &State::crowd_bytes, "x"_a)
-        .def("begin", &State::begin, "x"_a)
+        .def("predict", &State::predict, "x"_a.none())
+        .def("explain", &State::explain, "x"_a.none())
+        .def("learn", &State::learn, "x"_a.none(), "y"_a, "weight"_a, "holder"_a.none() = nb::none(), "key"_a.none() = nb::none(),
+             "value"_a.none() = nb::none())
+        .def("whose", &State::whose, "x"_a.none())
+        .def("learn_late", &State::learn_late, "x"_a.none(), "y"_a, "weight"_a)
+        .def("knows", &State::knows, "x"_a.none())
+        .def("crowd_bytes", &State::crowd_bytes, "x"_a.none())
+        .def("begin", &State::begin, "x"_a.none())
         .def("finish", &State::finish, "y"_a, "weight"_a)
         .def("run", &State::run, "rows"_a, "names"_a, "y"_a, "weights"_a.none(), "wanted"_a)
         .def("predict_many", &State::predict_many, "rows"_a, "names"_a)
@@ -818,7 +847,9 @@ void bind_state(nb::module_& m) {
     number("candidate_room", [](State& s) { return s.state().candidate_room; }, [](State& s, std::uint32_t v) { s.state().candidate_room = v; });
     number("deaf_until", [](State& s) { return s.state().deaf_until; }, [](State& s, std::uint64_t v) { s.state().deaf_until = v; });
     number("exact", [](State& s) { return s.state().exact; }, [](State& s, bool v) { s.state().exact = v; });
-    c.def_prop_ro("outputs", [](State& s) { return s.state().outputs; })
+    c.def_prop_ro("paper", [](State& s) { return s.state().settings.paper; })
+        .def_prop_ro("numbers", [](State& s) { return !sf2el::is_classification(s.state().settings.task); })
+        .def_prop_ro("outputs", [](State& s) { return s.state().outputs; })
         .def_prop_ro("spaces", [](State& s) { return s.state().spaces.size(); })
         .def_prop_ro("incoming", [](State& s) { return s.state().incoming; })
         .def_prop_ro("vanished", [](State& s) { return s.state().dealt; })

@@ -376,7 +376,7 @@ void state(A& a, ModelState& s) {
     if constexpr (A::reading) {
         const bool numbers = s.settings.task == Task::squared || s.settings.task == Task::absolute;
         a.require(outputs >= 1 && outputs != 2 && outputs <= (numbers ? 1 : 1024), "it has no outputs");
-        a.require(s.rows < never && s.began <= s.rows && s.refit_at > s.rows && s.review_at > s.rows, "its rows are not counted");
+        a.require(s.rows < never && s.began <= s.rows && s.refit_at > s.rows, "its rows are not counted");
         a.require(s.forgotten_after >= 1 && s.pause >= 1, "it forgets at once");
     }
     a.part(Part::names);

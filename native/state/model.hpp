@@ -157,7 +157,7 @@ public:
             solve_maps();
             schedule();
         }
-        return rows == review_at ? Learned::yes_and_review : Learned::yes;
+        return rows >= review_at ? Learned::yes_and_review : Learned::yes;
     }
 
     // Takes only the loss step of a row's label. False: the row belongs to no space that is kept.
@@ -705,6 +705,12 @@ private:
         return false;
     }
 
+    // Spells of absence so far, this row included: it may begin one that is not counted yet.
+    std::uint32_t spells_of(const Space& space, std::size_t j, bool missing) const {
+        if (space.spells.size() <= j) return 0;
+        return space.spells[j] + (missing && features[space.ids[j]].absent == 0 ? 1u : 0u);
+    }
+
     void other_views(Space& space, Seen& seen, bool kept) {
         const bool zero = needs(space, View::zero), flagged = needs(space, View::flagged);
         seen.zero.clear();
@@ -722,7 +728,7 @@ private:
         double* flags = seen.flagged.data() + space.room;
         space.with_scaler([&](auto scaler) { scaler.presence(seen.raw.data(), flags, all, kept); });
         for (std::size_t j = 0; j < space.dim(); ++j)
-            if (space.spells.size() <= j || space.spells[j] < least_spells) flags[j] = 0.0;
+            if (spells_of(space, j, seen.raw[j] != seen.raw[j]) < least_spells) flags[j] = 0.0;
     }
 
     static constexpr std::uint8_t least_spells = 5;

@@ -189,17 +189,20 @@ public:
         insert(s, std::move(one), prior, weight);
     }
 
-    // The like of another expert of the same space, which goes its own way from here.
+    // The like of another expert of the same space, which goes its own way from here with this part of its weight.
     void fork(std::size_t s, std::size_t from, const ExpertCode& code, double prior, double weight) {
         check(code);
         Expert one = state_.spaces.at(s).experts.at(from);
         rebuild(one, shape_in(state_.spaces[s], code));
         one.code = code;
-        const Standing before = state_.standings[state_.experts_before(s) + from];
-        insert(s, std::move(one), prior, weight);
+        Standing& before = state_.standings[state_.experts_before(s) + from];
+        const Standing source = before;
+        before.weight *= 1.0 - weight;  // what the two say together is what the one said
+        insert(s, std::move(one), prior, 0.0);
         Standing& fresh = state_.standings[state_.experts_before(s) + state_.spaces[s].experts.size() - 1];
-        fresh.logarithm = before.logarithm;
-        fresh.curvature = before.curvature;
+        fresh.weight = weight * source.weight;
+        fresh.logarithm = source.logarithm;
+        fresh.curvature = source.curvature;
     }
 
     // An expert leaves: its weight goes to those of its kind in the space, or is shared by all.

@@ -160,15 +160,12 @@ class SF2EL(StreamModel):
     def predict_one(self, x: Row) -> Label | None:
         """Return the predicted label of a row; None before any label was seen. Changes nothing."""
         engine = self._engine
-        engine.enter()
-        try:
-            return self._labels.decide(engine.state.predict(x))
-        finally:
-            engine.leave()
+        with engine.used:
+            return self._labels.decide(engine.predict(x))
 
     def predict_proba_one(self, x: Row) -> dict[Label, float]:
         """Return the probability of each label; {} before any label was seen."""
-        with self._engine.used():
+        with self._engine.used:
             return self._labels.probabilities(self._engine.state.predict(x))
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> npt.NDArray[np.object_]:
@@ -177,7 +174,7 @@ class SF2EL(StreamModel):
 
     def predict_proba_many(self, X: Any, features: Sequence[Hashable] | None = None) -> Floats:
         """Return the probability of each label (a column each, in the order of ``labels``) for every row."""
-        with self._engine.used():
+        with self._engine.used:
             table = table_of(X, features, self._engine.current_names())
             outputs = self._engine.predict_many(table)
             return self._labels.probabilities_many(outputs)
@@ -185,7 +182,7 @@ class SF2EL(StreamModel):
     def _decided_many(
         self, X: Any, features: Sequence[Hashable] | None
     ) -> tuple[npt.NDArray[np.object_], Floats]:
-        with self._engine.used():
+        with self._engine.used:
             table = table_of(X, features, self._engine.current_names())
             return self._labels.decide_many(self._engine.predict_many(table))
 
@@ -203,8 +200,7 @@ class SF2EL(StreamModel):
         spaces that have the row's features. No counter of rows, scaler, reservoir or period moves.
         """
         engine = self._engine
-        engine.enter()
-        try:
+        with engine.used:
             labels = self._labels
             label = labels.read(y)
             if late:
@@ -212,29 +208,23 @@ class SF2EL(StreamModel):
             elif label is None:
                 engine.learn(x, UNLABELLED, 1.0)
             elif label in labels.places:
-                place = labels.places[label]
-                labels.counts[place] += 1
-                target, weight = labels.target(place), labels.weight(place)
-                labels.counts[place] -= 1  # it does not count before its row is learned
-                engine.learn(x, target, weight)
-                labels.counts[place] += 1
+                self._learn_known(x, labels.places[label])
             else:
                 self._learn_new(x, label)
-        finally:
-            engine.leave()
+
+    def _learn_known(self, x: Row, place: int) -> None:
+        """Learn a row with a label that was seen before; it counts once the row is learned."""
+        labels = self._labels
+        counts = labels.counts
+        counted = counts, place, counts[place] + 1
+        self._engine.learn(x, labels.target(place), labels.weight(place, 1), counted)
 
     def _learn_new(self, x: Row, label: Label) -> None:
         """Learn a row with a label that was not seen before."""
         engine, before = self._engine, self._snapshot()
         try:
             told = self._meet(label)
-            labels = self._labels
-            place = labels.places[label]
-            labels.counts[place] += 1
-            weight = labels.weight(place)
-            labels.counts[place] -= 1
-            engine.learn(x, labels.target(place), weight)
-            labels.counts[place] += 1
+            self._learn_known(x, self._labels.places[label])
             for one in told:
                 engine.tell(one)
         except BaseException:
@@ -306,7 +296,7 @@ class SF2EL(StreamModel):
 
     def _run(self, X: Any, y: Any, features: Sequence[Hashable] | None, wanted: bool) -> list[Said]:
         engine = self._engine
-        with engine.used():
+        with engine.used:
             table = table_of(X, features, engine.current_names())
             plain = self._labels.read_many(labels_of(y, len(table.rows)))
             before = self._snapshot()

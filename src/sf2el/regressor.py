@@ -63,6 +63,11 @@ class Targets:
         """Return a standardised number as a target."""
         return self.mean + self.sd * output
 
+    def counted(self, key: Any, value: Any) -> Targets:
+        """Return the targets once a row is learned."""
+        assert isinstance(value, Targets)
+        return value
+
     def log_odds(self) -> list[float]:
         """Return nothing: numbers have no odds."""
         return []
@@ -135,16 +140,13 @@ class SF2ELRegressor(StreamModel):
     def predict_one(self, x: Row) -> float:
         """Return the predicted target of a row; the mean so far before anything else is known."""
         engine = self._engine
-        engine.enter()
-        try:
+        with engine.used:
             output = engine.predict(x)
             return self._targets.mean if output is None else self._targets.value(output)
-        finally:
-            engine.leave()
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> Floats:
         """Return the predicted target of every row of an array or frame: the loop of ``predict_one``."""
-        with self._engine.used():
+        with self._engine.used:
             outputs = self._engine.predict_many(table_of(X, features, self._engine.current_names()))[:, 0]
             targets = self._targets
             return np.where(np.isnan(outputs), targets.mean, targets.mean + targets.sd * outputs)
@@ -154,30 +156,20 @@ class SF2ELRegressor(StreamModel):
     def learn_one(self, x: Row, y: Any = None, *, late: bool = False) -> None:
         """Learn one row; ``y`` None or NaN means that its target is not known. ``late``: as for SF2EL."""
         engine = self._engine
-        engine.enter()
-        try:
+        with engine.used:
             target = _number(y)
             if late and target is None:
                 raise ValueError("late=True is for a target that arrives later; pass that target as y.")
             if target is None:
                 engine.learn(x, float("nan"), 1.0)
                 return
-            before = self._targets
-            targets = before.copy()
-            scaled = targets.see(target)
-            engine.targets = targets
-            try:
-                if not late:
-                    engine.learn(x, scaled, 1.0)
-                elif engine.can_learn_late(x):
-                    engine.learn_late(x, scaled, 1.0)
-                else:
-                    engine.targets = before
-            except BaseException:
-                engine.targets = before
-                raise
-        finally:
-            engine.leave()
+            after = self._targets.copy()
+            scaled = after.see(target)
+            if not late:
+                engine.learn(x, scaled, 1.0, (vars(engine), "targets", after))
+            elif engine.can_learn_late(x):
+                engine.learn_late(x, scaled, 1.0)
+                engine.targets = after
 
     def learn_many(self, X: Any, y: Any = None, features: Sequence[Hashable] | None = None) -> None:
         """Learn the rows of an array or frame in turn: the loop of ``learn_one``, bit for bit."""
@@ -200,7 +192,7 @@ class SF2ELRegressor(StreamModel):
     ) -> tuple[list[Block], Floats, Floats]:
         """Predict and learn rows; return blocks, and the targets' mean and deviation before each row."""
         engine = self._engine
-        with engine.used():
+        with engine.used:
             table = table_of(X, features, engine.current_names())
             numbers = [_number(label) for label in labels_of(y, len(table.rows))]
             before = engine.snapshot(), self._targets

@@ -95,7 +95,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 def _outputs_of(model: SF2EL | SF2ELRegressor, frame: Frame) -> Floats:
     """Return what a model's experts together give for each row, NaN where nothing of it is known."""
     engine = model._engine
-    with engine.used():
+    with engine.used:
         return engine.predict_many(table_of(frame, None, None))
 
 

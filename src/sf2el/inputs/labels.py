@@ -86,6 +86,12 @@ class Labels:
         twin.places = dict(self.places)
         return twin
 
+    def counted(self, place: int, count: int) -> Labels:
+        """Return labels of which that at a place was seen so often."""
+        twin = self.copy()
+        twin.counts[place] = count
+        return twin
+
     def read(self, label: Any) -> Label | None:
         """Return a label as it is kept, None for an unlabelled row; ValueError if it cannot be taken."""
         plain = _plain(label)
@@ -166,14 +172,15 @@ class Labels:
             return UNLABELLED
         return float(place) if self.outputs > 1 else (-1.0 if place else 1.0)
 
-    def weight(self, place: int) -> float:
-        """Return how much the label at a place weighs."""
+    def weight(self, place: int, more: int = 0) -> float:
+        """Return how much the label at a place weighs, once it was seen so many times more."""
         if place < 0 or self.class_weight is None:
             return 1.0
         if isinstance(self.class_weight, Mapping):
             return float(self.class_weight.get(self.seen[place], 1.0))
-        present = sum(1 for count in self.counts if count)
-        weight = sum(self.counts) / (present * self.counts[place])
+        own = self.counts[place] + more
+        present = sum(1 for count in self.counts if count) + (own > 0 and self.counts[place] == 0)
+        weight = (sum(self.counts) + more) / (present * own)
         return min(max(weight, 1.0 / LARGEST_WEIGHT), LARGEST_WEIGHT)
 
     def log_odds(self) -> list[float]:

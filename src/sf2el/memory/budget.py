@@ -28,7 +28,20 @@ _UNITS = {
 
 
 class NoRoomError(ValueError):
-    """The budget is too small for a feature space; the text names the least that would do."""
+    """The budget is too small for a feature space; the text names the least that would do.
+
+    >>> str(NoRoomError("The smallest model of 6 features", 700).of(1000, 1200))
+    'The smallest model of 6 features does not fit the budget of 1000 bytes; at least 1200 bytes are needed.'
+    """
+
+    def __init__(self, what: str, needed: int, text: str = "") -> None:
+        super().__init__(text or what)
+        self.what, self.needed = what, needed
+
+    def of(self, budget: int, least: int) -> NoRoomError:
+        """Return the error with the sentence for people."""
+        text = f"{self.what} does not fit the budget of {budget} bytes; at least {least} bytes are needed."
+        return NoRoomError(self.what, self.needed, text)
 
 
 def parse_budget(budget: int | str) -> int:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sf2el.core import native
 from sf2el.events import DETAILS, EventKind, EventLog, Happened
 from sf2el.experts.kinds import code_of
 from sf2el.features.attendance import Attendance
-from sf2el.features.policies import Swap
+from sf2el.features.policies import Open, Swap
 from sf2el.inputs.tables import Table
-from sf2el.memory.budget import NoRoomError, events_kept, newcomer_room, own_bytes
+from sf2el.memory.budget import events_kept, least_budget, newcomer_room, NoRoomError, own_bytes
 from sf2el.model import changes
 from sf2el.model.changes import current_space, features_of, unsolved_bytes
 from sf2el.model.protocols import Strategy, Targets
 from sf2el.storage.files import Saved
 
 if TYPE_CHECKING:
-    from sf2el.core._native import State
+    from sf2el.core._native import Guard, State
 
 Floats = npt.NDArray[np.float64]
 Row = Mapping[Hashable, Any]
@@ -45,8 +44,19 @@ class Block(NamedTuple):
     space: npt.NDArray[np.int64]
 
 
+Counted = tuple[Any, Any, Any]
+"""Where something is counted, under what key, and the value that it has once a row is learned."""
+
+
 class BusyError(RuntimeError):
     """Two threads are in one model."""
+
+
+def _guard() -> Guard:
+    guard: Guard = native().Guard(
+        BusyError, "This model is being used by another thread; give each thread its own, or use a lock."
+    )
+    return guard
 
 
 class Engine:
@@ -65,7 +75,7 @@ class Engine:
             self.state.grow(targets.outputs)
         self.events = EventLog(events_kept(budget))
         self.peak = 0
-        self._lock = Lock()
+        self.used = _guard()
 
     def saved(self, kind: str, strategy: str, targets: dict[str, Any]) -> Saved:
         """Return everything that is kept, for a file."""
@@ -81,33 +91,14 @@ class Engine:
         engine.state = saved.state
         engine.events = EventLog.from_bytes(saved.events, saved.total, saved.first)
         engine.peak = 0
-        engine._lock = Lock()
+        engine.used = _guard()
         kept = EventLog(events_kept(saved.budget))
-        if engine.events.nbytes != kept.nbytes or saved.state.outputs != targets.outputs:
+        fits = saved.state.outputs == targets.outputs and strategy.fits(saved.state)
+        if engine.events.nbytes != kept.nbytes or not fits:
             raise ValueError("its parts are of different models")
         if saved.budget is not None and sum(engine.nbytes().values()) > saved.budget:
             raise ValueError("it takes more bytes than its budget")
         return engine
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Keep other threads out."""
-        self.enter()
-        try:
-            yield
-        finally:
-            self.leave()
-
-    def enter(self) -> None:
-        """Keep other threads out until ``leave``."""
-        if not self._lock.acquire(blocking=False):
-            raise BusyError(
-                "This model is being used by another thread; give each thread its own, or use a lock."
-            )
-
-    def leave(self) -> None:
-        """Let other threads in again."""
-        self._lock.release()
 
     # -- rows
 
@@ -115,11 +106,17 @@ class Engine:
         """Return the score, the probabilities or the number for a row; None where nothing of it is known."""
         return self.state.predict(x)
 
-    def learn(self, x: Row, target: float, weight: float) -> None:
-        """Learn a row; a target of NaN is one that is not known."""
-        code = self.state.learn(x, target, weight)
+    def learn(self, x: Row, target: float, weight: float, counted: Counted | None = None) -> None:
+        """Learn a row; a target of NaN is one that is not known.
+
+        ``counted``: what is to be known of targets once the row is learned, in one step with it.
+        """
+        if counted is None:
+            code = self.state.learn(x, target, weight)
+        else:
+            code = self.state.learn(x, target, weight, *counted)
         if code == CHANGE:
-            self._change(x, target, weight)
+            self._change(x, target, weight, counted)
         elif code == REVIEW:
             self._review()
 
@@ -131,7 +128,7 @@ class Engine:
             )
         known = bool(self.state.knows(x))
         if not known:
-            self._record([Happened(EventKind.TOO_LATE)])
+            self.tell(Happened(EventKind.TOO_LATE))
         return known
 
     def learn_late(self, x: Row, target: float, weight: float) -> None:
@@ -194,7 +191,7 @@ class Engine:
 
     # -- features come and go
 
-    def _change(self, x: Row, target: float, weight: float) -> None:
+    def _change(self, x: Row, target: float, weight: float, counted: Counted | None = None) -> None:
         """Learn a row whose features may change the spaces."""
         twin = self.state.copy()
         told = self._make_room(twin, x)
@@ -216,9 +213,19 @@ class Engine:
             twin.replay()
         changes.set_wake(twin, self.strategy.policy)
         code = twin.finish(target, weight)
-        self._commit(twin, told)
+        self._commit(twin, told, self._after(counted))
         if code == REVIEW:
             self._review()
+
+    def _after(self, counted: Counted | None) -> Targets:
+        """Return what is known of targets once a row is learned."""
+        if counted is None:
+            return self.targets
+        holder, key, value = counted
+        if holder is vars(self):
+            after: Targets = value
+            return after
+        return self.targets.counted(key, value)
 
     def _make_room(self, twin: State, x: Row) -> list[Happened]:
         """Let experts give bytes to new features that come together, which may be the beginning of a space.
@@ -250,11 +257,13 @@ class Engine:
         twin = self.state.copy()
         present = twin.begin(x)
         own = features_of(twin, current_space(twin))
-        transitions = self.strategy.policy.decide(Attendance(twin, present))
-        if not twin.incoming and len(twin.gone(own)) == len(own):
-            told = changes.make(twin, [*transitions, Swap()], len(present))
-            return twin, told + self._arranged(twin)
-        new = set(present) - set(own)
+        new = tuple(one for one in Attendance(twin, present).present if one not in set(own))
+        if new and not twin.incoming and (len(twin.gone(own)) == len(own) or self.strategy.policy.exact):
+            try:
+                told = changes.make(twin, [Open(new), Swap()], len(present))
+                return twin, told + self._arranged(twin)
+            except NoRoomError as also:
+                refused = also
         twin = self.state.copy()
         twin.begin(x)
         twin.deaf_until = twin.rows + DEAF_ROWS
@@ -271,7 +280,7 @@ class Engine:
         twin = self.state.copy()
         since = max(twin.rows - max(twin.began, twin.current_since), changes.FIRST_REVIEW)
         twin.review_at = twin.rows + since
-        self._commit(twin, self._arranged(twin))
+        self._commit(twin, self._arranged(twin), self.targets)
 
     def grow(self, outputs: int) -> list[Happened]:
         """Give experts an output for each class; return what there is to tell, once the row is learned."""
@@ -290,6 +299,9 @@ class Engine:
         available = budget - own_bytes(budget, self.targets.nbytes)
         try:
             told = self.strategy.arrange(state, available - room, self.targets.log_odds())
+        except NoRoomError as refused:
+            least = least_budget(refused.needed, self.targets.nbytes)
+            raise refused.of(budget, least) from None
         except MemoryError:
             raise ValueError(
                 "This machine does not have so much memory; give a smaller budget, or fewer features."
@@ -299,22 +311,27 @@ class Engine:
         state.shrink_waiting()
         return told
 
-    def _commit(self, twin: State, told: list[Happened]) -> None:
-        """Take over the next state."""
-        self.peak = max(self.peak, sum(self.state.bytes()) + sum(twin.bytes()))
-        row = max(0, twin.rows - 1)
-        self.state = twin
-        self._record(told, row)
+    def _commit(self, twin: State, told: list[Happened], targets: Targets, budget: int | None = None) -> None:
+        """Take over the next state, with all that belongs to it.
 
-    def _record(self, told: list[Happened], row: int | None = None) -> None:
-        """Record what there is to tell, details only where there is room for many events."""
+        That is one step of the interpreter: an interrupt comes before it or after it.
+        """
+        budget = self.budget if budget is None else budget
+        peak = max(self.peak, sum(self.state.bytes()) + sum(twin.bytes()))
+        log = self._log(told, max(0, twin.rows - 1), budget)
+        vars(self).update(state=twin, events=log, peak=peak, targets=targets, budget=budget)
+
+    def _log(self, told: list[Happened], row: int, budget: int | None) -> EventLog:
+        """Return the log with more events, details only where there is room for many."""
+        log = self.events.resized(events_kept(budget))
         for one in told:
-            if self.events.roomy or one.kind not in DETAILS:
-                self.events.add(one, max(0, self.state.rows) if row is None else row)
+            if log.roomy or one.kind not in DETAILS:
+                log.add(one, row)
+        return log
 
     def tell(self, one: Happened) -> None:
         """Record an event of the model's own."""
-        self._record([one])
+        self.events = self._log([one], self.state.rows, self.budget)
 
     # -- memory
 
@@ -325,10 +342,7 @@ class Engine:
         self.strategy.check_least(budget, self.targets.nbytes)
         twin = self.state.copy()
         told = self._arranged(twin, budget) if twin.spaces else []
-        self.events = self.events.resized(events_kept(budget))
-        self.budget = budget
-        self.state = twin
-        self._record([Happened(EventKind.NEW_BUDGET, budget), *told])
+        self._commit(twin, [Happened(EventKind.NEW_BUDGET, budget), *told], self.targets, budget)
 
     def nbytes(self) -> dict[str, int]:
         """Return the bytes of everything that is kept, by part."""
@@ -346,12 +360,19 @@ class Engine:
         return self.strategy.rung(self.state, self.budget - room)
 
     def expert_names(self) -> list[tuple[int, str]]:
-        """Return each expert's space and name, in the order of their standings."""
-        return [
-            (space, code_of(code).name)
-            for space in range(self.state.spaces)
-            for code, *_ in self.state.experts(space)
-        ]
+        """Return each expert's space, and its name after its space's role, in the order of their standings.
+
+        The space that ended last is ``recovered``; of those before it the name says which.
+        """
+        state, found = self.state, []
+        last = current_space(state) + (1 if state.vanished else 0) - 1
+        for space in range(state.spaces):
+            before = f" (space {state.space(space)[3]})" if space < last else ""
+            found += [
+                (space, f"{self.role(space)}{before} {code_of(code).name}")
+                for code, *_ in state.experts(space)
+            ]
+        return found
 
     def role(self, space: int) -> str:
         """Return what a space is to the model."""

@@ -25,6 +25,10 @@ class Targets(Protocol):
         """Numbers that an expert gives for a row."""
         ...
 
+    def counted(self, key: Any, value: Any) -> Targets:
+        """Return what is known once a row is learned, with this value for the key."""
+        ...
+
     def log_odds(self) -> list[float]:
         """Return where a new expert's constant starts, one for each output; nothing where that is unknown."""
         ...
@@ -65,6 +69,10 @@ class Strategy(Protocol):
 
     def rung(self, state: State, available: int) -> int | None:
         """Return the place of the highest rung of the ladder that fits so many bytes; None where there is none."""
+        ...
+
+    def fits(self, state: State) -> bool:
+        """Whether a state is one that this strategy has made."""
         ...
 
     def full_grown(self, state: State) -> bool:

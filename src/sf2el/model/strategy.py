@@ -14,7 +14,7 @@ from sf2el.core import native
 from sf2el.events import EventKind, Happened, expert_number
 from sf2el.experts.kinds import RADIAL, RATES, Code, Kind, View, code_of
 from sf2el.features.policies import FeaturePolicy, OwnPace
-from sf2el.inputs.parameters import check_choice, check_range, check_whole
+from sf2el.inputs.parameters import check_choice, check_range, check_whole, plain_numbers
 from sf2el.memory.budget import NoRoomError, least_budget
 from sf2el.memory.ladder import (
     RUNGS,
@@ -69,6 +69,7 @@ class BankStrategy:
     policy: FeaturePolicy = field(default=OWN_PACE)
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_choice("task", self.task, TASKS)
         check_range("forget", self.forget, least=0.0)
         if self.forget >= 1.0:
@@ -120,6 +121,10 @@ class BankStrategy:
         assert found is not None
         return _Arranging(state, shapes, odds).make(found)
 
+    def fits(self, state: State) -> bool:
+        """Whether a state is one that this strategy has made."""
+        return not state.paper and state.numbers == (self.task != "classes")
+
     def rung(self, state: State, available: int) -> int | None:
         """Return the place of the highest rung that fits so many bytes; None where not even the least does."""
         fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() - _bytes_of(state)
@@ -139,10 +144,7 @@ class BankStrategy:
         light = costs.expert(Code(Kind.LIGHT), widest.room, widest.born, shapes.outputs) + STANDING_BYTES
         needed = fixed + light * (2 if state.incoming else 1)
         classes = f" and {shapes.outputs} classes" if shapes.outputs > 1 else ""
-        raise NoRoomError(
-            f"The smallest model of {widest.features} features{classes} does not fit the budget; at least "
-            f"{least_budget(needed, 0)} bytes are needed beside what it knows of labels."
-        )
+        raise NoRoomError(f"The smallest model of {widest.features} features{classes}", needed)
 
 
 @cache
@@ -300,7 +302,8 @@ class _Arranging:
             elif like is None and learned >= ENOUGH_LABELS:
                 weight = NEWCOMER_WEIGHT
             if like is not None and (code.view is not View.EXPECTED or code.rate) and not self.empty:
-                state.fork(place, like, code, scale * code.prior, weight)
+                part = code.prior / (code.prior + there[like].prior)
+                state.fork(place, like, code, scale * code.prior, part)
             else:
                 odds = self.odds if (incoming or there) and code.kind is not Kind.LEARNER else []
                 state.add(place, code, scale * code.prior, weight, odds)

@@ -87,7 +87,7 @@ class StreamModel:
         >>> model.memory_usage() <= 4096
         True
         """
-        with self._engine.used():
+        with self._engine.used:
             self._engine.set_budget(parse_budget(budget))
 
     def memory_usage(self, *, detail: bool = False) -> int | MemoryParts:
@@ -106,7 +106,7 @@ class StreamModel:
         >>> parts.full_grown, sum(parts.values()) == model.memory_usage()
         (True, True)
         """
-        with self._engine.used():
+        with self._engine.used:
             parts = self._engine.nbytes()
             if not detail:
                 return sum(parts.values())
@@ -125,14 +125,14 @@ class StreamModel:
         >>> sorted(model.memory_overhead())
         ['peak', 'wrapper']
         """
-        with self._engine.used():
+        with self._engine.used:
             return {"peak": self._engine.peak, "wrapper": wrapper_bytes(self)}
 
     # -- files
 
     def to_bytes(self) -> bytes:
         """Return everything the model keeps: at most its budget and 1 KiB."""
-        with self._engine.used():
+        with self._engine.used:
             strategy, targets = self._content()
             return files.write(self._engine.saved(self.KIND, strategy, targets))
 
@@ -162,33 +162,33 @@ class StreamModel:
         those of one that has appeared beside it.
         """
         engine = self._engine
-        with engine.used():
+        with engine.used:
             found: dict[str, float] = {}
             weights = engine.state.standings()[:, 0]
             for (space, name), weight in zip(engine.expert_names(), weights, strict=True):
                 role = engine.role(space)
-                key = f"{role} {name}" if detail else role
+                key = name if detail else role
                 found[key] = found.get(key, 0.0) + float(weight)
             return found
 
     def risk(self) -> dict[str, float]:
         """Return the average loss of each expert since the last change of the spaces."""
         engine = self._engine
-        with engine.used():
-            names = [f"{engine.role(space)} {name}" for space, name in engine.expert_names()]
+        with engine.used:
+            names = [name for _, name in engine.expert_names()]
             return dict(zip(names, map(float, engine.state.average_risks()), strict=True))
 
     def explain_one(self, x: Row) -> dict[str, dict[str, float]]:
         """Return each expert's score for this row and its weight."""
         engine = self._engine
-        with engine.used():
+        with engine.used:
             found = engine.state.explain(x) if engine.state.spaces else None
             if found is None:
                 return {}
             scores, weights, awake = found
             return {
-                f"{engine.role(space)} {name}": {"score": float(np.max(score)), "weight": float(weight)}
-                for (space, name), score, weight, up in zip(
+                name: {"score": float(np.max(score)), "weight": float(weight)}
+                for (_, name), score, weight, up in zip(
                     engine.expert_names(), scores, weights, awake, strict=True
                 )
                 if up
@@ -196,7 +196,7 @@ class StreamModel:
 
     def events(self) -> Events:
         """Return what happened: the last events (one for each 2 KiB of budget, 4 to 32), and their number."""
-        with self._engine.used():
+        with self._engine.used:
             return self._engine.events.last_events()
 
     @property

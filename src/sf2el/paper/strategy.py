@@ -21,7 +21,9 @@ from sf2el.paper.settings import LEAST_BUFFER, LearnerSettings, check_buffer_siz
 if TYPE_CHECKING:
     from sf2el.core._native import State
 
-STANDING_BYTES = 48
+STANDING_BYTES, SLACK_BYTES = 48, 32
+"""What is kept of a learner beside its numbers; what a hedge that begins may take more."""
+
 PLACES = {form: Form(place) for place, form in enumerate(FORMS)}
 
 
@@ -104,8 +106,9 @@ class PaperStrategy:
             fixed += (STANDING_BYTES + 16) * (len(places) - sum(map(len, there)))
             dims = [len(state.space(place)[0]) for place in places]
             held = [there[place][0][1] if there[place] else LEAST_BUFFER for place in places]
-            found = plan(self.settings, dims, available - fixed, held)
-            found = found or plan(self.settings, dims, available - fixed)
+            room = available - fixed - SLACK_BYTES
+            found = plan(self.settings, dims, room, held)
+            found = found or plan(self.settings, dims, room)
             if found is not None:
                 form, shapes = found
                 codes = [Code(Kind.LEARNER, form=PLACES[form], size=shape.rows) for shape in shapes]
@@ -172,11 +175,14 @@ class PaperStrategy:
 
     def _refuse(self, fixed: int, dims: list[int]) -> None:
         """Raise NoRoomError, naming the least budget."""
-        least = least_budget(fixed + least_bytes(self.settings, dims[-1:]), 0)
         raise NoRoomError(
-            f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features does not fit the budget; at least {least} "
-            "bytes are needed beside what it knows of labels."
+            f"A learner of {LEAST_BUFFER} rows on {dims[-1]} features",
+            fixed + SLACK_BYTES + least_bytes(self.settings, dims[-1:]),
         )
+
+    def fits(self, state: State) -> bool:
+        """Whether a state is one that this strategy has made."""
+        return bool(state.paper)
 
     def rung(self, state: State, available: int) -> int | None:
         """Return nothing: the published algorithm has no ladder."""
