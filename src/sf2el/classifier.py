@@ -29,10 +29,10 @@ Floats = npt.NDArray[np.float64]
 class SF2EL(StreamModel):
     """Storage-fit learning with feature-evolvable streams.
 
-    A bank of experts for the current features; when other features appear beside them, a map from the new
-    to the old; when the old ones vanish, the old experts go on with what they would have read, new ones
-    start, and weights follow whichever are best. Learns from unlabelled rows. Needs no tuning; the published
-    algorithm with all its parameters is :meth:`SF2EL.paper`.
+    Each feature space has a few experts. While old and new features are there together, a map from the new
+    to the old is fitted. When the old ones vanish, their experts go on with what the map recovers, new ones
+    learn, and weights follow whichever are best. Learns from unlabelled rows, and needs no tuning. The
+    published algorithm with all its parameters is :meth:`SF2EL.paper`.
 
     Time O((b + d)^2) a labelled row and expert, O(b d) an unlabelled one; memory within ``budget``.
 
@@ -41,13 +41,13 @@ class SF2EL(StreamModel):
     budget
         Bytes, as a number or a text such as ``"64KiB"``: the experts are as large as fits and helps.
     seed
-        Seed of the reservoirs; one seed, same bits.
+        Seed of everything random; one seed gives the same bits.
     classes
         The labels, the positive one first; else labels are learned as they come.
     class_weight
         None, ``"balanced"`` (labels weigh inversely to how often they were seen) or a weight for each label.
     forget
-        Share by which what was learned becomes uncertain again with each label; for concepts that drift.
+        Share of what was learned that becomes uncertain again with each label; for concepts that drift.
 
     Examples
     --------

@@ -102,9 +102,9 @@ class SF2ELRegressor(StreamModel):
     loss
         ``"squared"``, or ``"absolute"`` for targets with outliers.
     seed
-        Seed of the reservoirs; one seed, same bits.
+        Seed of everything random; one seed gives the same bits.
     forget
-        Share by which what was learned becomes uncertain again with each target.
+        Share of what was learned that becomes uncertain again with each target.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class SF2ELClassifier(_Adapter, base.MiniBatchClassifier):  # type: ignore[misc]
     forget
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     seed
-        Seed of the reservoirs; one seed, same bits.
+        Seed of everything random; one seed gives the same bits.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class SF2ELRegressor(_Adapter, base.MiniBatchRegressor):  # type: ignore[misc]
     forget
         Share by which what was learned becomes uncertain again with each target.
     seed
-        Seed of the reservoirs; one seed, same bits.
+        Seed of everything random; one seed gives the same bits.
 
     Attributes
     ----------

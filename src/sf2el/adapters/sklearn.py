@@ -57,7 +57,7 @@ class SF2ELClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
     forget
         Share by which what was learned becomes uncertain again with each label; for concepts that drift.
     random_state
-        Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
+        Seed of everything random: a whole number (same bits each time), a RandomState, or None for a new one.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class SF2ELRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]
     forget
         Share by which what was learned becomes uncertain again with each target.
     random_state
-        Seed of the reservoirs: a whole number (same bits each time), a RandomState, or None for a new one.
+        Seed of everything random: a whole number (same bits each time), a RandomState, or None for a new one.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The one random generator: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), 8 bytes of state.
 
-The compiled core has the same one, so that both backends keep the same rows of the same stream.
+The compiled core has the same one, so that ``paper.reference`` keeps the same rows of a stream.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class FeaturePolicy(Protocol):
     """What decides on spaces."""
 
     exact: bool
-    """Whether periods are told by the exact features of rows; else by how often each feature is there."""
+    """Whether periods go by the exact features of rows; else by how often each feature is there."""
 
     def decide(self, seen: Attendance) -> list[Transition]:
         """Return what changes because of the row at hand, in order."""

@@ -41,13 +41,13 @@ UNDECIDED = 0.1
 """Share of the leading width's weight from which the other one stays when features change."""
 
 OUTDONE = 0.01
-"""Share of all weight below which the experts of an ended space are followed no more."""
+"""Share of all weight below which the experts of an ended space no longer count."""
 
 ENOUGH_LABELS = 50
 """Labels after which that counts, and after which a newcomer is followed only once labels speak for it."""
 
 NEWCOMER_WEIGHT = 0.02
-"""Weight of an expert that begins anew beside others that have learned."""
+"""Weight of an expert that begins beside others that have learned."""
 
 INCOMING_WEIGHT, INCOMING_PRIOR = 1e-3, 1e-2
 """What experts of a space beside the current one weigh until that one ends."""

@@ -25,7 +25,7 @@ class Track:
     """What a model predicted for each row of a table before it learned it.
 
     ``probability`` is that of the predicted label, NaN where there is none; ``space`` numbers the feature spaces in
-    the order in which they opened; ``followed`` says whose weight was largest, as a place in ``roles``.
+    the order in which they opened; ``followed`` says which experts had the larger weight, as a place in ``roles``.
     """
 
     prediction: npt.NDArray[Any]
@@ -36,7 +36,7 @@ class Track:
 
 
 class MemoryParts(dict[str, int]):
-    """Bytes by part; ``full_grown`` where the experts are as large as ever helps, and bytes beyond are left.
+    """Bytes by part; ``full_grown`` where the experts are as large as helps, and more bytes would stay unused.
 
     >>> MemoryParts({"learners": 100}, full_grown=True)
     {'learners': 100} (the experts are as large as measured to help; more bytes would not be used)
@@ -52,7 +52,7 @@ class MemoryParts(dict[str, int]):
 
 
 class StreamModel:
-    """A model of a stream whose features come and go; what it composes is an engine."""
+    """A model of a stream whose features come and go: an engine, and what all models share."""
 
     KIND: ClassVar[str]
     """What a file says it holds."""
@@ -74,8 +74,8 @@ class StreamModel:
     def set_budget(self, budget: int | str) -> None:
         """Change the bytes the model may use, at once.
 
-        With fewer, experts keep fewer radial functions and the projection of their function onto them; what that
-        moved is told by ``events()``. With more, room opens, and experts that had to leave begin again.
+        With fewer, experts keep fewer radial functions, and their function is projected onto these; ``events()``
+        says by how much it moved. With more, room opens, and experts that had to leave begin again.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class StreamModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the model of ``to_bytes``, which goes on bit for bit; ValueError for other bytes."""
+        """Return the model of ``to_bytes``, which goes on to the same bits; ValueError for other bytes."""
         return cls._from_content(data)
 
     def save(self, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""What a learner is told: every parameter and every switch, declared and checked once."""
+"""The settings of a learner: every parameter and every switch, declared and checked once."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def few_labels_text(content: Content) -> str:
         f"to label {few['most'] + 1}. Accuracy is over the rows before which {few['least']} to {few['most']} "
         f"labels had been seen. `SF2EL(budget='{budget}KiB', classes=[-1, 1])` stands beside river's "
         "`StandardScaler() | LogisticRegression()`, both as they come. Both scale features by all rows so "
-        "far, labelled or not, and are told the same labels. SF2EL is given the classes because logistic "
+        "far, labelled or not, and get the same labels. SF2EL is given the classes because logistic "
         "regression knows both of them before the first label too. The mean's interval is over runs of these "
         "problems, not over other problems."
     )
