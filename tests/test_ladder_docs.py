@@ -1,4 +1,4 @@
-"""The pages' tables of the ladder and of the kinds of events are those of the package, as are a few numbers beside them."""
+"""The pages have the package's tables of the ladder and of the kinds of events, and its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import pytest
 
 from sf2el.events import EventKind
 from sf2el.features.policies import LATE_ROWS, LONG_ROWS, MANY_ROWS, STEADY_ROWS, YOUNG_ROWS
-from sf2el.memory.ladder import FEW_MAPPED, FORESEEN, MANY_MAPPED, PLACE, RUNGS, WIDEST_LINEAR, WIDEST_RELATED, Part
+from sf2el.memory.ladder import (
+    FEW_MAPPED,
+    FORESEEN,
+    MANY_MAPPED,
+    PLACE,
+    RUNGS,
+    WIDEST_LINEAR,
+    WIDEST_RELATED,
+    Part,
+)
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -81,4 +90,13 @@ def test_every_kind_that_a_rule_leads_to_is_on_the_page_of_the_rules():
     page = (DOCS / "concepts" / "spaces.md").read_text()
     named = set(re.findall(r"\| `(\w+)` \|$", page, re.MULTILINE))
     assert named <= set(EventKind)
-    assert {"first_space", "opened", "joined", "swapped", "grown", "returned", "closed", "passed_over"} <= named
+    assert {
+        "first_space",
+        "opened",
+        "joined",
+        "swapped",
+        "grown",
+        "returned",
+        "closed",
+        "passed_over",
+    } <= named
