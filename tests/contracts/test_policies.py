@@ -13,6 +13,7 @@ from sf2el.core import native
 from sf2el.features.attendance import Attendance
 from sf2el.features.policies import (
     LATE_ROWS,
+    POLICIES,
     STEADY_ROWS,
     YOUNG_ROWS,
     Close,
@@ -24,10 +25,10 @@ from sf2el.features.policies import (
     Swap,
 )
 from sf2el.model.changes import NEVER, current_space, features_of, make, note_gaps, set_wake
+from sf2el.model.strategy import BankStrategy
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new features are not used")
 
-POLICIES = {"own pace": OwnPace, "exact periods": ExactPeriods}
 REVIEW, CHANGE = 1, 2
 
 
@@ -174,6 +175,13 @@ def test_an_old_space_that_comes_back_is_the_old_one(policy):
     assert follower.current == ["a", "b", "c"]
     assert any(isinstance(one, Return) for one in follower.made)
     assert follower.state.spaces == 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_file_keeps_the_policy(policy):
+    strategy = BankStrategy(policy=POLICIES[policy]())
+    again = BankStrategy.of(strategy.content())
+    assert type(again.policy) is type(strategy.policy) and again.content() == strategy.content()
 
 
 # -- the default: features at a pace of their own

@@ -6,11 +6,12 @@ asks for a decision (a new one has been there often enough, one is gone or is ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from sf2el.features.attendance import Attendance
+from sf2el.inputs.parameters import check_choice
 
 Ids = tuple[int, ...]
 
@@ -205,3 +206,27 @@ class ExactPeriods:
     def wake_at(self, seen: Attendance) -> int | None:
         """Return None: only rows tell."""
         return None
+
+
+POLICIES: dict[str, Callable[[], FeaturePolicy]] = {"own pace": OwnPace, "exact periods": ExactPeriods}
+"""Policies by the names that files keep."""
+
+
+def policy_named(name: str) -> FeaturePolicy:
+    """Return a policy by its name.
+
+    >>> policy_named("no pace")
+    Traceback (most recent call last):
+    ...
+    ValueError: policy must be one of 'own pace', 'exact periods', not 'no pace'.
+    """
+    check_choice("policy", name, tuple(POLICIES))
+    return POLICIES[name]()
+
+
+def name_of(policy: FeaturePolicy) -> str:
+    """Return the name of a policy; ValueError where it has none, and no file could keep it."""
+    for name, kind in POLICIES.items():
+        if type(policy) is kind:
+            return name
+    raise ValueError(f"{type(policy).__name__} has no name; a policy that files keep is one of POLICIES.")

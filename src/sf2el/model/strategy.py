@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sf2el.core import native
 from sf2el.events import EventKind, Happened, expert_number
 from sf2el.experts.kinds import RADIAL, RATES, Code, Kind, View, code_of
-from sf2el.features.policies import FeaturePolicy, OwnPace
+from sf2el.features.policies import FeaturePolicy, OwnPace, name_of, policy_named
 from sf2el.inputs.parameters import check_choice, check_range, check_whole, plain_numbers
 from sf2el.memory.budget import NoRoomError, least_budget
 from sf2el.memory.ladder import (
@@ -79,7 +79,8 @@ class BankStrategy:
     @classmethod
     def of(cls, content: dict[str, Any]) -> BankStrategy:
         """Return the strategy of plain values."""
-        return cls(task=content["task"], forget=content["forget"], seed=content["seed"])
+        policy = policy_named(content.get("policy", name_of(OWN_PACE)))
+        return cls(task=content["task"], forget=content["forget"], seed=content["seed"], policy=policy)
 
     def size(self) -> str:
         """Return nothing: the budget is the size."""
@@ -88,11 +89,13 @@ class BankStrategy:
     def new_state(self) -> State:
         """Return a state without any space."""
         state: State = native().State(self.task, forget=float(self.forget), seed=self.seed)
+        state.exact = self.policy.exact
         return state
 
     def content(self) -> dict[str, Any]:
         """Return the parameters as plain values, for a file."""
-        return {"task": self.task, "forget": self.forget, "seed": self.seed}
+        own = {} if isinstance(self.policy, OwnPace) else {"policy": name_of(self.policy)}
+        return {"task": self.task, "forget": self.forget, "seed": self.seed, **own}
 
     def check_least(self, budget: int, own: int) -> None:
         """Raise ValueError if a budget cannot hold the smallest model: a feature and a logistic expert."""
