@@ -36,7 +36,13 @@ class Form(IntEnum):
     LEAST = 2
 
 
-KIND_PRIORS = {Kind.LINEAR: 0.5, Kind.NARROW: 0.25, Kind.WIDE: 0.25, Kind.LIGHT: 0.5, Kind.LEARNER: 1.0}
+KIND_PRIORS = {
+    Kind.LINEAR: 0.5,
+    Kind.NARROW: 0.25,
+    Kind.WIDE: 0.25,
+    Kind.LIGHT: 0.5,
+    Kind.LEARNER: 1.0,
+}
 VIEW_PRIORS = {View.EXPECTED: 1.0, View.ZERO: 0.3, View.FLAGGED: 0.3, View.MEAN: 1.0}
 RATES = (0.0, 0.01)
 """Share of what was learned that becomes uncertain again with each label."""
