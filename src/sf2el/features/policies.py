@@ -218,7 +218,7 @@ def policy_named(name: str) -> FeaturePolicy:
     >>> policy_named("no pace")
     Traceback (most recent call last):
     ...
-    ValueError: policy must be one of 'own pace', 'exact periods', not 'no pace'.
+    ValueError: policy must be one of 'own pace', ..., not 'no pace'.
     """
     check_choice("policy", name, tuple(POLICIES))
     return POLICIES[name]()
