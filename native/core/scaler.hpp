@@ -79,7 +79,7 @@ public:
     void scale_with_zeros(const double* x, double* out, const double* recovered, double rows, bool kept) const {
         for (size_t j = 0; j < dim_; ++j) {
             const bool there = x[j] == x[j];
-            const Seen seen = there && !kept ? with(j, x[j]) : now(j);
+            const Seen seen = there && !kept ? as_kept(with(j, x[j])) : now(j);
             const double variance = seen.count > 0.0 ? seen.spread / seen.count : 0.0;
             const double share = seen.count < rows ? seen.count / rows : 1.0, mean = seen.mean;
             const double sd = std::sqrt(share * (variance + mean * mean * (1.0 - share)));
@@ -179,6 +179,12 @@ private:
         }
         const double mean = means_[j] + ahead / count;
         return {mean, apart + ahead * (held - mean), count};
+    }
+
+    // As they are read again once they are kept.
+    static Seen as_kept(const Seen& seen) {
+        const double count = double(counted(seen.count));
+        return {seen.mean, Spread<Real>::sum(Spread<Real>::kept(seen.spread, seen.count), count), count};
     }
 
     void take(size_t j, const Seen& seen) {

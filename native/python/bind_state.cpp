@@ -755,18 +755,21 @@ class Guard {
 public:
     Guard(nb::object error, std::string text) : error_(std::move(error)), text_(std::move(text)) {}
 
+    // A thread may enter again: an interrupt can come between a call and its leaving.
     void enter() {
-        if (!used_.exchange(true)) return;
+        const unsigned long me = PyThread_get_thread_ident();
+        unsigned long nobody_yet = 0;
+        if (owner_.compare_exchange_strong(nobody_yet, me) || nobody_yet == me) return;
         PyErr_SetString(error_.ptr(), text_.c_str());
         throw nb::python_error();
     }
 
-    void leave(nb::handle, nb::handle, nb::handle) { used_ = false; }
+    void leave(nb::handle, nb::handle, nb::handle) { owner_ = 0; }
 
 private:
     nb::object error_;
     std::string text_;
-    std::atomic<bool> used_{false};
+    std::atomic<unsigned long> owner_{0};
 };
 
 void bind_state(nb::module_& m) {

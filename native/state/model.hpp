@@ -51,7 +51,7 @@ struct Row {
     bool has(std::uint32_t id) const { return id < x.size() && x[id] == x[id]; }
 };
 
-enum class Learned : int { yes = 0, yes_and_review = 1, change = 2 };
+enum class Learned : int { yes = 0, change = 2 };
 
 // Which experts a prediction rested on: the share of all weight of experts of ended spaces, and the number of the current one.
 struct Whose {
@@ -157,7 +157,7 @@ public:
             solve_maps();
             schedule();
         }
-        return rows >= review_at ? Learned::yes_and_review : Learned::yes;
+        return Learned::yes;
     }
 
     // Takes only the loss step of a row's label. False: the row belongs to no space that is kept.
@@ -174,7 +174,7 @@ public:
 
     // Whether a row's features ask for a decision: something may open, join, end or return.
     bool wakes(const Row& row, bool strangers) const {
-        if (rows + 1 >= wake_at) return true;
+        if (rows + 1 >= wake_at || rows >= review_at) return true;
         if (!gapped) {
             const Space& own = spaces.back();  // features of a space that ends beside it are no gaps
             for (const std::uint32_t id : own.ids)

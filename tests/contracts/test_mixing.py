@@ -26,17 +26,9 @@ def test_weights_are_shares_of_one_after_every_row(kind, name):
     assert set(model.weights()) <= {"recovered", "current", "incoming"}
 
 
-SEVERAL = "experts of several ended spaces have one name: all but the last are left out"
-TWICE = {("bank", "cycles"), ("regressor", "cycles")}
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [
-        pytest.param(kind, name, marks=pytest.mark.xfail((kind, name) in TWICE, strict=True, reason=SEVERAL))
-        for kind in MODELS
-        for name in ("complete", "swap", "cycles", "partly")
-    ],
+    [pytest.param(kind, name) for kind in MODELS for name in ("complete", "swap", "cycles", "partly")],
 )
 def test_the_weights_of_an_explanation_are_shares_of_one(kind, name):
     model = MODELS[kind]("64KiB")

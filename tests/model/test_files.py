@@ -263,10 +263,6 @@ def test_two_features_of_one_name_are_refused():
         SF2EL.from_bytes(closed(content, events, state.replace(b"sbbbb", b"saaaa")))
 
 
-OTHER_STATE = pytest.mark.xfail(strict=True, reason="a strategy is not compared with its state's settings")
-
-
-@OTHER_STATE
 @pytest.mark.parametrize("pair", [("bank", "paper"), ("paper", "bank"), ("swapped", "paper, fixed")])
 def test_a_strategy_over_another_one_s_state_is_refused(pair):
     ours, theirs = (opened(made(name).to_bytes()) for name in pair)

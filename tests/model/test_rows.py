@@ -37,18 +37,9 @@ def test_a_table_in_one_call_is_the_loop_bit_for_bit(kind, name, budget):
     assert run.to_bytes() == loop.to_bytes()
 
 
-AHEAD = "run_many fills a row's gaps by statistics that have already seen the row"
-WRONG = {(kind, name): AHEAD for kind in ("bank", "regressor") for name in ("gaps", "swap")}
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [
-        pytest.param(
-            *case, marks=[pytest.mark.xfail(strict=True, reason=WRONG[case])] if case in WRONG else []
-        )
-        for case in CASES
-    ],
+    [pytest.param(*case) for case in CASES],
 )
 def test_a_run_says_of_each_row_what_predict_says_before_it_is_learned(kind, name):
     loop, run = MODELS[kind](), MODELS[kind]()
@@ -221,15 +212,9 @@ BAD_ROWS = {
 }
 
 
-TAKEN = {"none": "None raises the binding's TypeError"}
-
-
 @pytest.mark.parametrize(
     "bad",
-    [
-        pytest.param(bad, marks=[pytest.mark.xfail(strict=True, reason=TAKEN[bad])] if bad in TAKEN else [])
-        for bad in BAD_ROWS
-    ],
+    BAD_ROWS,
 )
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_invalid_row_gets_one_sentence_and_changes_nothing(kind, bad):

@@ -82,7 +82,6 @@ def test_what_is_no_number_is_left_as_it_is():
     assert type(plain_number(np.uint64(2**64 - 1))) is int
 
 
-NOT_PLAIN = pytest.mark.xfail(strict=True, reason="BankStrategy keeps NumPy's numbers as they are")
 MODELS = {
     "seed": lambda whole, real: SF2EL(seed=whole(20), budget=whole(16384)),
     "forget": lambda whole, real: SF2EL(forget=real(0.25)),
@@ -93,9 +92,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[NOT_PLAIN] if name != "paper" else []) for name in MODELS]
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_models_take_numpys_numbers_and_write_pythons(name):
     def file(whole, real):
         model = MODELS[name](whole, real)

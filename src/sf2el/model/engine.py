@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from sf2el.experts.kinds import code_of
 from sf2el.features.attendance import Attendance
 from sf2el.features.policies import Open, Swap
 from sf2el.inputs.tables import Table
-from sf2el.memory.budget import events_kept, least_budget, newcomer_room, NoRoomError, own_bytes
+from sf2el.memory.budget import NoRoomError, events_kept, least_budget, newcomer_room, own_bytes
 from sf2el.model import changes
 from sf2el.model.changes import current_space, features_of, unsolved_bytes
 from sf2el.model.protocols import Strategy, Targets
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Row = Mapping[Hashable, Any]
 
-LEARNED, REVIEW, CHANGE = 0, 1, 2
-"""What the core says of a row: learned; learned, and the plan wants to look again; its features ask for a decision."""
+CHANGE = 2
+"""What the core says of a row that it has not touched, since its features or the plan ask for a decision."""
 
 DEAF_ROWS = 8
 """Rows for which new features change nothing after there was no room for them."""
@@ -111,14 +111,8 @@ class Engine:
 
         ``counted``: what is to be known of targets once the row is learned, in one step with it.
         """
-        if counted is None:
-            code = self.state.learn(x, target, weight)
-        else:
-            code = self.state.learn(x, target, weight, *counted)
-        if code == CHANGE:
+        if self.state.learn(x, target, weight, *(counted or ())) == CHANGE:
             self._change(x, target, weight, counted)
-        elif code == REVIEW:
-            self._review()
 
     def can_learn_late(self, x: Row) -> bool:
         """Return whether a row has a feature of a space in use; if not, an event says so."""
@@ -157,11 +151,8 @@ class Engine:
             if wanted and done:
                 blocks.append(Block(said, shares, spaces))
             start += done
-            if code:
+            if code == CHANGE:
                 before_change(start)
-            if code == REVIEW:
-                self._review()
-            elif code == CHANGE:
                 x = table.row(start)
                 if wanted:
                     blocks.append(self.said(x))
@@ -201,8 +192,9 @@ class Engine:
         transitions = self.strategy.policy.decide(seen)
         gaps = [] if first else changes.note_gaps(twin, present)
         told += gaps
+        review = self._review(twin)
         try:
-            if transitions or gaps:
+            if transitions or gaps or review:
                 told += changes.make(twin, transitions, len(present))
                 told += self._arranged(twin)
         except NoRoomError as refused:
@@ -212,10 +204,8 @@ class Engine:
         if twin.incoming and any(one.kind in (EventKind.OPENED, EventKind.RETURNED) for one in told):
             twin.replay()
         changes.set_wake(twin, self.strategy.policy)
-        code = twin.finish(target, weight)
+        twin.finish(target, weight)
         self._commit(twin, told, self._after(counted))
-        if code == REVIEW:
-            self._review()
 
     def _after(self, counted: Counted | None) -> Targets:
         """Return what is known of targets once a row is learned."""
@@ -275,12 +265,13 @@ class Engine:
         )
         return twin, [Happened(EventKind.PASSED_OVER, len(new), len(own))]
 
-    def _review(self) -> None:
-        """Look again at what labels have said of the experts."""
-        twin = self.state.copy()
+    def _review(self, twin: State) -> bool:
+        """Return whether it is time to look again at what labels have said of the experts; say when it is next."""
+        if twin.rows < twin.review_at:
+            return False
         since = max(twin.rows - max(twin.began, twin.current_since), changes.FIRST_REVIEW)
         twin.review_at = twin.rows + since
-        self._commit(twin, self._arranged(twin), self.targets)
+        return True
 
     def grow(self, outputs: int) -> list[Happened]:
         """Give experts an output for each class; return what there is to tell, once the row is learned."""

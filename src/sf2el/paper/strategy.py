@@ -21,7 +21,7 @@ from sf2el.paper.settings import LEAST_BUFFER, LearnerSettings, check_buffer_siz
 if TYPE_CHECKING:
     from sf2el.core._native import State
 
-STANDING_BYTES, SLACK_BYTES = 48, 32
+STANDING_BYTES, SLACK_BYTES = 48, 64
 """What is kept of a learner beside its numbers; what a hedge that begins may take more."""
 
 PLACES = {form: Form(place) for place, form in enumerate(FORMS)}
@@ -80,7 +80,7 @@ class PaperStrategy:
     def check_least(self, budget: int, own: int) -> None:
         """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows."""
         state = self.new_state()
-        needed = sum(state.bytes()) + state.settings_bytes() + 200 + least_bytes(self.settings, [1])
+        needed = sum(state.bytes()) + state.settings_bytes() + 200 + SLACK_BYTES + least_bytes(self.settings, [1])
         least = least_budget(needed, own)
         if budget < least:
             raise ValueError(
