@@ -75,7 +75,8 @@ def test_without_gaps_zeros_are_the_plain_view_and_flags_say_nothing(precision):
     for n, row in enumerate(X, 1):
         scaler.scale_into(row, plain, False)
         zeros, flags = views(scaler, row, n, kept=False)
-        np.testing.assert_allclose(zeros, plain, rtol=1e-12)
+        # What is kept is rounded to single precision, and a view is read from what would be kept.
+        np.testing.assert_allclose(zeros, plain, rtol=1e-12 if precision == "float64" else 1e-6)
         assert flags.tolist() == [0.0]
         scaler.scale_into(row, plain, True)
 

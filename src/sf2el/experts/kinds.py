@@ -46,7 +46,7 @@ KIND_PRIORS = {
 VIEW_PRIORS = {View.EXPECTED: 1.0, View.ZERO: 0.3, View.FLAGGED: 0.3, View.MEAN: 1.0}
 RATES = (0.0, 0.01)
 """Share of what was learned that becomes uncertain again with each label."""
-RATE_PRIORS = (1.0, 0.5)
+RATE_PRIORS = (1.0, 0.2)
 
 RADIAL = (Kind.WIDE, Kind.NARROW)
 """Kinds with radial functions; before labels tell, the first does least harm."""

@@ -27,7 +27,7 @@ logistic ones were as good."""
 STANDING_BYTES = 48
 """What the mixture keeps of an expert, and its code."""
 
-FEW_MAPPED, MANY_MAPPED = 28, 64
+FEW_MAPPED, MANY_MAPPED = 28, 128
 """Features of both spaces beyond which a map takes so many bytes that linear experts come first, and then all."""
 
 SINGLE, BRIEF, NO_MAP = 2, 1, 0
