@@ -1,4 +1,4 @@
-// A model on a device that has never seen Python: made, taught, saved to "flash", read back, and led through a change
+// A model on a device that has never seen Python: made, trained, saved to "flash", read back, and led through a change
 // of its sensors by the device itself.
 //
 //   c++ -std=c++17 -O2 -ffp-contract=off -Wno-psabi -Inative examples/embedded.cpp native/core/variant_base.cpp -o embedded
@@ -125,7 +125,7 @@ int main() {
     const double accuracy = run(state, last_rows, {}, after, random);
     std::printf("the new sensors               %.3f\n", accuracy);
 
-    // A model that starts anew with the new sensors, on the same rows.
+    // A second model, which has only the new sensors from its first row on.
     random = 2021;
     for (int t = 0; t < first_rows + both_rows; ++t) read_sensors(random);
     ModelState alone;

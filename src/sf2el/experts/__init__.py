@@ -1,1 +1,1 @@
-"""The experts: what predicts and learns."""
+"""The kinds of experts, their views and rates: what predicts and learns in the core."""

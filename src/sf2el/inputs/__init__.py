@@ -1,1 +1,1 @@
-"""Rows, tables and labels as they come in."""
+"""Rows, tables and labels as they come in; parameters and their checks."""

@@ -1,1 +1,1 @@
-"""The model: its state, a row's way through it, and transitions."""
+"""The model: a state within its budget, the transitions of its spaces, and the strategy of the default."""

@@ -1,1 +1,1 @@
-"""Models as bytes and files."""
+"""Models as bytes, and files that are there whole or not at all."""
