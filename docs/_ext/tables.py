@@ -24,6 +24,7 @@ SAMPLES: dict[EventKind, tuple[float, float]] = {
     EventKind.FIRST_GAP: (2, 5),
     EventKind.EXPERT_CAME: (LINEAR, [rung.part for rung in RUNGS].index(Part.VIEWS)),
     EventKind.EXPERT_LEFT: (LINEAR, [rung.part for rung in RUNGS].index(Part.WIDE)),
+    EventKind.EXPERT_OUTDONE: (LINEAR, [rung.part for rung in RUNGS].index(Part.WIDE)),
     EventKind.RESIZED: (24, [rung.part for rung in RUNGS].index(Part.FRESH_RADIAL)),
     EventKind.MOVED: (12, 0.25),
     EventKind.NEW_BUDGET: (16384, 0),

@@ -24,6 +24,7 @@ class EventKind(StrEnum):
     MAP_SETTLED = "map_settled"
     EXPERT_CAME = "expert_came"
     EXPERT_LEFT = "expert_left"
+    EXPERT_OUTDONE = "expert_outdone"
     RESIZED = "resized"
     MOVED = "moved"
     NEW_BUDGET = "new_budget"
@@ -40,6 +41,7 @@ DETAILS = frozenset(
         EventKind.MAP_SETTLED,
         EventKind.EXPERT_CAME,
         EventKind.EXPERT_LEFT,
+        EventKind.EXPERT_OUTDONE,
         EventKind.RESIZED,
         EventKind.MOVED,
         EventKind.UNEXPLAINED,
@@ -64,6 +66,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.MAP_SETTLED: ("features",),
     EventKind.EXPERT_CAME: ("expert", "rung"),
     EventKind.EXPERT_LEFT: ("expert", "rung"),
+    EventKind.EXPERT_OUTDONE: ("expert", "rung"),
     EventKind.RESIZED: ("functions", "rung"),
     EventKind.MOVED: ("functions", "distance"),
     EventKind.NEW_BUDGET: ("bytes",),

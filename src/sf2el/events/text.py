@@ -68,6 +68,8 @@ def text_of(kind: EventKind, first: float, second: float) -> str:
             text = f"expert added: {expert_name(first)} (the budget has room for: {RUNGS[b].part})"
         case EventKind.EXPERT_LEFT:
             text = f"expert removed: {expert_name(first)} (the budget has room up to: {RUNGS[b].part})"
+        case EventKind.EXPERT_OUTDONE:
+            text = f"expert removed: {expert_name(first)} (labels have decided for others, or its space has ended)"
         case EventKind.RESIZED:
             text = f"experts of {a} radial functions (the budget has room for: {RUNGS[b].part})"
         case EventKind.MOVED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import inf
 from numbers import Integral, Real
 from typing import Any
@@ -105,15 +105,6 @@ def short(value: Any) -> str:
     except ValueError:  # more digits than Python prints
         return "a number of very many digits"
     return text if len(text) <= 40 else text[:40] + "..."
-
-
-def ordered(names: Iterable[Hashable]) -> Names:
-    """Return names in an order of their own.
-
-    >>> ordered(["b", 2, "a"])
-    (2, 'a', 'b')
-    """
-    return tuple(sorted(names, key=sort_key))
 
 
 def _number(value: Real | np.bool_) -> float:

@@ -30,8 +30,8 @@ STANDING_BYTES = 48
 FEW_MAPPED, MANY_MAPPED = 28, 128
 """Features of both spaces beyond which a map takes so many bytes that linear experts come first, and then all."""
 
-SINGLE, BRIEF, NO_MAP = 2, 1, 0
-"""How a map is kept: in single precision, in bfloat16, not at all."""
+SINGLE, BRIEF = 2, 1
+"""How a map is kept: in single precision, or in bfloat16."""
 
 
 class Part(StrEnum):
@@ -81,6 +81,9 @@ RUNGS = (
     Rung(Part.OLDER, 36, 48, "spaces that return go on with what they learned"),
     Rung(Part.SINGLE, 48, 120, "speed, and the last digits"),
 )
+EVERYTHING = 1 << 50
+"""Bytes with which there is room for the last rung."""
+
 PLACE = {rung.part: place for place, rung in enumerate(RUNGS)}
 
 FORESEEN = 36
@@ -144,8 +147,8 @@ class Allocation(NamedTuple):
 
     spaces: tuple[SpacePlan | None, ...]
     maps: tuple[MapPlan | None, ...]
-    rung: int
-    size: int
+    rung: int = 0
+    size: int = 0
 
 
 class Costs(NamedTuple):
@@ -331,27 +334,43 @@ class Difference(NamedTuple):
     """An expert that leaves or comes, and why."""
 
     space: int
-    name: str
+    code: Code
     comes: bool
     why: str
+    for_bytes: bool
+    """Whether bytes are the reason; else labels have decided for others, or the space has another part."""
+
+    @property
+    def name(self) -> str:
+        """What people call the expert."""
+        return self.code.name
 
 
-def diff(old: Allocation | None, new: Allocation) -> list[Difference]:
-    """Return which experts leave and come between two allocations of the same spaces, each with the reason."""
+def diff(old: Allocation | None, new: Allocation, most: Allocation | None = None) -> list[Difference]:
+    """Return which experts leave and come between two allocations of the same spaces, each with the reason.
+
+    ``most`` is what there would be with bytes for everything: what is not in it leaves for another reason.
+    """
     found: list[Difference] = []
-    for i, after in enumerate(new.spaces):
-        before = None if old is None or i >= len(old.spaces) else old.spaces[i]
-        theirs = {code.who: code for code in (before.experts if before is not None else ())}
-        ours = {code.who: code for code in (after.experts if after is not None else ())}
-        climbs = old is None or new.rung >= old.rung
-        why = (
-            f"the budget has room for rung {new.rung}"
-            if climbs
-            else f"the budget has room up to rung {new.rung}"
-        )
-        found += [Difference(i, theirs[who].name, False, why) for who in theirs if who not in ours]
-        found += [Difference(i, ours[who].name, True, why) for who in ours if who not in theirs]
-    return found
+    for place in range(len(new.spaces)):
+        theirs, ours, ever = (_experts_of(one, place) for one in (old, new, most))
+        for who in theirs.keys() - ours.keys():
+            room = most is None or who in ever
+            why = (
+                "the budget has room up to"
+                if room
+                else "labels have decided for others, or its space has ended, at"
+            )
+            found.append(Difference(place, theirs[who], False, f"{why} rung {new.rung}", room))
+        why = f"the budget has room for rung {new.rung}"
+        found += [Difference(place, ours[who], True, why, True) for who in ours.keys() - theirs.keys()]
+    return sorted(found, key=lambda one: (one.space, one.comes, one.code))
+
+
+def _experts_of(found: Allocation | None, place: int) -> dict[tuple[Kind, View, int], Code]:
+    """Return the experts of a space, none where it is not there."""
+    own = None if found is None or place >= len(found.spaces) else found.spaces[place]
+    return {} if own is None else {code.who: code for code in own.experts}
 
 
 @cache

@@ -12,15 +12,17 @@ import numpy.typing as npt
 
 from sf2el.core import native
 from sf2el.events import EventKind, Happened, expert_number
-from sf2el.experts.kinds import RADIAL, RATES, Code, Kind, View, code_of
+from sf2el.experts.kinds import RADIAL, Code, Kind, View, code_of
 from sf2el.features.policies import FeaturePolicy, OwnPace, name_of, policy_named
 from sf2el.inputs.parameters import check_choice, check_range, check_whole, plain_numbers
 from sf2el.memory.budget import NoRoomError, least_budget
 from sf2el.memory.ladder import (
+    EVERYTHING,
     RUNGS,
     STANDING_BYTES,
     Allocation,
     Costs,
+    Difference,
     Held,
     MapPlan,
     Role,
@@ -28,6 +30,7 @@ from sf2el.memory.ladder import (
     SpacePlan,
     SpaceShape,
     Standing,
+    diff,
     plan,
 )
 from sf2el.model.changes import current_space
@@ -118,11 +121,15 @@ class BankStrategy:
         held = _held(state)
         variable = _bytes_of(state)
         fixed = sum(state.bytes()) + state.settings_bytes() - state.waiting_bytes() - variable
-        found = plan(shapes, _standing(state), held, available - fixed, costs)
+        standing = _standing(state)
+        found = plan(shapes, standing, held, available - fixed, costs)
         if found is None:
             self._refuse(state, available, fixed, costs, shapes)
         assert found is not None
-        return _Arranging(state, shapes, odds).make(found)
+        told = _told(
+            diff(_as_it_is(state), found, plan(shapes, standing, held, EVERYTHING, costs)), found, shapes
+        )
+        return told + _Arranging(state, shapes, odds).make(found)
 
     def fits(self, state: State) -> bool:
         """Whether a state is one that this strategy has made."""
@@ -217,6 +224,33 @@ def _bytes_of(state: State) -> int:
     return total
 
 
+def _as_it_is(state: State) -> Allocation:
+    """Return which experts there are, as a plan would say it."""
+    spaces = [
+        SpacePlan(tuple(code_of(code) for code, *_ in state.experts(place)), state.space(place)[5])
+        for place in range(state.spaces)
+    ]
+    return Allocation(tuple(spaces), (None,) * len(spaces))
+
+
+def _told(differences: list[Difference], found: Allocation, shapes: Shapes) -> list[Happened]:
+    """Return events that say which experts leave and come, and why; not of spaces that go or have just begun."""
+    fresh = {
+        place
+        for place, own in enumerate(found.spaces)
+        if own is None
+        or {one.code for one in differences if one.space == place and one.comes} == {*own.experts}
+    }
+    told = []
+    for one in differences:
+        if one.space in fresh or shapes.spaces[one.space].role == "incoming":
+            continue
+        kind = EventKind.EXPERT_CAME if one.comes else EventKind.EXPERT_LEFT
+        kind = kind if one.for_bytes else EventKind.EXPERT_OUTDONE
+        told.append(Happened(kind, expert_number(one.code), found.rung))
+    return told
+
+
 class _Arranging:
     """An allocation, made on a state: what leaves first, then what changes its shape, then what comes."""
 
@@ -240,9 +274,9 @@ class _Arranging:
         for place, (_, psi, shape) in enumerate(kept):
             self._map(place, psi, shape)
         for place, (own, _, _) in enumerate(kept):
-            self._shrink(place, own, found.rung)
+            self._shrink(place, own)
         for place, (own, _, shape) in enumerate(kept):
-            self._grow(place, own, shape, found.rung)
+            self._grow(place, own, shape)
         if self.resized and not self.empty:
             self.told.append(Happened(EventKind.RESIZED, found.size, found.rung))
         if self.empty:
@@ -265,7 +299,7 @@ class _Arranging:
             self.told.append(Happened(EventKind.MAP_SETTLED, shape.features))
         state.keep_map_as(place, wanted.form)
 
-    def _shrink(self, place: int, own: SpacePlan, rung: int) -> None:
+    def _shrink(self, place: int, own: SpacePlan) -> None:
         """Let experts go, and give those that stay fewer bytes."""
         state = self.state
         if not own.related and state.space(place)[5]:
@@ -276,7 +310,6 @@ class _Arranging:
             code = there[i]
             if code.who not in wanted:
                 state.remove(place, i)
-                self.told.append(Happened(EventKind.EXPERT_LEFT, expert_number(code), rung))
         there = [code_of(code) for code, *_ in state.experts(place)]
         for i, code in enumerate(there):
             if wanted[code.who] != code:
@@ -285,7 +318,7 @@ class _Arranging:
                 if moved > 0.0:
                     self.told.append(Happened(EventKind.MOVED, wanted[code.who].size, moved))
 
-    def _grow(self, place: int, own: SpacePlan, shape: SpaceShape, rung: int) -> None:
+    def _grow(self, place: int, own: SpacePlan, shape: SpaceShape) -> None:
         """Let experts come."""
         state = self.state
         if own.related and not state.space(place)[5]:
@@ -310,14 +343,9 @@ class _Arranging:
             else:
                 odds = self.odds if (incoming or there) and code.kind is not Kind.LEARNER else []
                 state.add(place, code, scale * code.prior, weight, odds)
-            if not self.empty and not incoming:
-                self.told.append(Happened(EventKind.EXPERT_CAME, expert_number(code), rung))
             there.append(code)
 
 
 def _is_like(one: Code, code: Code) -> bool:
     """Whether an expert may go on as another: of the same kind, seeing what is missing as expected."""
     return one.who == (code.who[0], View.EXPECTED, 0)
-
-
-assert len(RATES) >= 2

@@ -80,7 +80,9 @@ class PaperStrategy:
     def check_least(self, budget: int, own: int) -> None:
         """Raise ValueError if a budget cannot hold the smallest model: one feature, two rows."""
         state = self.new_state()
-        needed = sum(state.bytes()) + state.settings_bytes() + 200 + SLACK_BYTES + least_bytes(self.settings, [1])
+        needed = (
+            sum(state.bytes()) + state.settings_bytes() + 200 + SLACK_BYTES + least_bytes(self.settings, [1])
+        )
         least = least_budget(needed, own)
         if budget < least:
             raise ValueError(
