@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ HERE = ROOT / "tests" / "contributing"
 CHANGES = ["new_expert", "new_policy"]
 SLOW = os.environ.get("SF2EL_SLOW", "0") not in ("", "0")
 BUILDS = all(map(shutil.which, ("cmake", "ninja"))) and any(map(shutil.which, ("c++", "g++", "clang++")))
+BUILDS = BUILDS and importlib.util.find_spec("nanobind") is not None
 
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="no git on the PATH")
 
@@ -143,7 +145,7 @@ def test_a_new_kind_of_expert_takes_its_place_in_the_plan(changed):
 
 @needs_git
 @pytest.mark.skipif(not SLOW, reason="builds the core; SF2EL_SLOW=1 runs it")
-@pytest.mark.skipif(not BUILDS, reason="no cmake, ninja or C++ compiler on the PATH")
+@pytest.mark.skipif(not BUILDS, reason="no cmake, ninja, nanobind or C++ compiler")
 def test_a_new_kind_of_expert_learns_and_keeps_its_contract(changed):
     copy = changed("new_expert")
     build = copy / "build"
