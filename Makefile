@@ -19,7 +19,11 @@ lint: .venv/installed
 docs: .venv/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
+# The rows first, beside the commit before the model was rebuilt; then the rest.
 bench: .venv/bench
+	$(BIN)/python benchmarks/rows.py --against "$$($(BIN)/python benchmarks/beside.py)"
+	$(BIN)/python benchmarks/varied.py
+	$(if $(SF2EL_DATA),$(BIN)/python benchmarks/missing.py,@echo "benchmarks/missing.py needs SF2EL_DATA: left out")
 	$(BIN)/python benchmarks/run_all.py
 	$(BIN)/python benchmarks/many_models.py
 	$(BIN)/python benchmarks/run_speed.py
@@ -43,10 +47,9 @@ wheel-test: wheel
 # The compiled core under the address and undefined-behaviour sanitizers: the tests of tests/native, and these.
 # SMALL=1: in a minute or so.
 ifdef SMALL
-SANITIZE_TESTS ?= $(wildcard tests/core tests/test_learner_oracle.py tests/test_posterior.py)
+SANITIZE_TESTS ?= tests/core tests/contracts/test_experts.py tests/model/test_files.py
 else
-SANITIZE_TESTS ?= $(wildcard tests/core tests/paper tests/storage tests/experts \
-  $(patsubst %,tests/test_%.py,learner_oracle learner_labels posterior halves moments extremes persist embedded))
+SANITIZE_TESTS ?= tests/core tests/paper tests/contracts tests/model tests/test_embedded.py
 endif
 
 sanitize: .venv/sanitize

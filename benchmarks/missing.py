@@ -1,6 +1,6 @@
 """Accuracy where values are missing at random: the default in 64 KiB against the best of four of river's.
 
-    SF2EL_DATA=FOLDER python benchmarks/missing.py [SET ...] [--seeds 3] [--rows 3000] [--jobs 2]
+    SF2EL_DATA=FOLDER python benchmarks/missing.py [SET ...] [--seeds 3] [--rows N] [--jobs 2]
 
 Datasets are the paper's (``sf2el datasets fetch``), their rows scaled to [0, 1] and in random order, each
 value there in 25, 50 or 75 % of the rows. Per cell, the best is the one with the highest mean over the seeds,
@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", metavar="SET", help="all of the four by default")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--rows", type=int, default=3000, help="at most so many rows of a stream")
+    parser.add_argument(
+        "--rows", type=int, default=1 << 20, help="at most so many rows of a stream; all by default"
+    )
     parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 0.1])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every run")
