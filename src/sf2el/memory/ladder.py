@@ -285,8 +285,8 @@ class _Ladder:
         several = self._several
         if self._younger != i:
             other = RADIAL[1] if leading is RADIAL[0] else RADIAL[0]
-            second = place >= PLACE[Part.OLDER if several else Part.RATE if decided else Part.SECOND_WIDTH]
-            widths = [leading, other] if second and not (several and decided) else [leading]
+            second = place >= PLACE[Part.RATE if decided else Part.SECOND_WIDTH] and not (several and decided)
+            widths = [leading, other] if second else [leading]
             return [Code(kind, form=form, size=size) for kind in widths]
         if place < PLACE[Part.FRESH_RADIAL]:
             return []
