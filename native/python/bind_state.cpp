@@ -100,6 +100,44 @@ struct Stranger {
 
 // One thread at a time uses a state: sf2el.model.engine sees to that. Whatever runs without Python's lock leaves
 // names_ alone.
+// One thread at a time: entering a model that is in use raises an error of the caller's.
+class Guard {
+public:
+    Guard(nb::object error, std::string text) : owner_(std::make_shared<Owner>()) {
+        owner_->error = std::move(error);
+        owner_->text = std::move(text);
+    }
+
+    // A thread may enter again: an interrupt can come between a call and its leaving.
+    void enter() const {
+        const unsigned long me = PyThread_get_thread_ident();
+        unsigned long nobody_yet = 0;
+        if (!owner_->thread.compare_exchange_strong(nobody_yet, me) && nobody_yet != me) refuse();
+    }
+
+    void leave(nb::handle, nb::handle, nb::handle) const { owner_->thread = 0; }
+
+    // For what only reads, and is over before another thread can run.
+    void check() const {
+        const unsigned long other = owner_->thread;
+        if (other != 0 && other != PyThread_get_thread_ident()) refuse();
+    }
+
+private:
+    struct Owner {
+        std::atomic<unsigned long> thread{0};
+        nb::object error;
+        std::string text;
+    };
+
+    void refuse() const {
+        PyErr_SetString(owner_->error.ptr(), owner_->text.c_str());
+        throw nb::python_error();
+    }
+
+    std::shared_ptr<Owner> owner_;
+};
+
 class State {
 public:
     State(const std::string& task, bool scaled, bool related, bool precise, double forget, std::uint64_t seed) {
@@ -113,7 +151,7 @@ public:
     }
 
     State() = default;
-    State(const State& other) : state_(other.state_), names_(nb::steal<nb::dict>(PyDict_Copy(other.names_.ptr()))) {
+    State(const State& other) : guard_(other.guard_), state_(other.state_), names_(nb::steal<nb::dict>(PyDict_Copy(other.names_.ptr()))) {
         if (!names_.is_valid()) throw nb::python_error();
     }
     State(State&&) = default;
@@ -134,7 +172,10 @@ public:
 
     // ---- rows
 
+    void guarded_by(const Guard& guard) { guard_ = guard; }
+
     nb::object predict(nb::handle x) {
+        if (guard_) guard_->check();
         const Cleared cleared(*this);
         read(x);
         std::vector<double> out(state_.outputs);
@@ -741,6 +782,7 @@ private:
         return ids;
     }
 
+    std::optional<Guard> guard_;
     ModelState state_;
     nb::dict names_;
     sf2el::Row row_;
@@ -749,28 +791,6 @@ private:
 };
 
 }  // namespace
-
-// One thread at a time: entering a model that is in use raises an error of the caller's.
-class Guard {
-public:
-    Guard(nb::object error, std::string text) : error_(std::move(error)), text_(std::move(text)) {}
-
-    // A thread may enter again: an interrupt can come between a call and its leaving.
-    void enter() {
-        const unsigned long me = PyThread_get_thread_ident();
-        unsigned long nobody_yet = 0;
-        if (owner_.compare_exchange_strong(nobody_yet, me) || nobody_yet == me) return;
-        PyErr_SetString(error_.ptr(), text_.c_str());
-        throw nb::python_error();
-    }
-
-    void leave(nb::handle, nb::handle, nb::handle) { owner_ = 0; }
-
-private:
-    nb::object error_;
-    std::string text_;
-    std::atomic<unsigned long> owner_{0};
-};
 
 void bind_state(nb::module_& m) {
     nb::class_<Guard>(m, "Guard")
@@ -783,6 +803,7 @@ void bind_state(nb::module_& m) {
           "related"_a = true, "precise"_a = false, "forget"_a = 0.0, "seed"_a = 0)
         .def("make_paper", &State::make_paper, "learner"_a, "restart"_a, "train_beside"_a, "eta"_a, "map_ridge"_a, "map_intercept"_a)
         .def("copy", &State::copy)
+        .def("guarded_by", &State::guarded_by, "guard"_a)
         .def("predict", &State::predict, "x"_a.none())
         .def("explain", &State::explain, "x"_a.none())
         .def("learn", &State::learn, "x"_a.none(), "y"_a, "weight"_a, "holder"_a.none() = nb::none(), "key"_a.none() = nb::none(),

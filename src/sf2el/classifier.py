@@ -160,8 +160,8 @@ class SF2EL(StreamModel):
     def predict_one(self, x: Row) -> Label | None:
         """Return the predicted label of a row; None before any label was seen. Changes nothing."""
         engine = self._engine
-        with engine.used:
-            return self._labels.decide(engine.predict(x))
+        labels: Labels = engine.targets  # type: ignore[assignment]
+        return labels.decide(engine.state.predict(x))
 
     def predict_proba_one(self, x: Row) -> dict[Label, float]:
         """Return the probability of each label; {} before any label was seen."""

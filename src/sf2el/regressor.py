@@ -140,9 +140,9 @@ class SF2ELRegressor(StreamModel):
     def predict_one(self, x: Row) -> float:
         """Return the predicted target of a row; the mean so far before anything else is known."""
         engine = self._engine
-        with engine.used:
-            output = engine.predict(x)
-            return self._targets.mean if output is None else self._targets.value(output)
+        output: Any = engine.state.predict(x)
+        targets: Targets = engine.targets  # type: ignore[assignment]
+        return targets.mean if output is None else targets.value(output)
 
     def predict_many(self, X: Any, features: Sequence[Hashable] | None = None) -> Floats:
         """Return the predicted target of every row of an array or frame: the loop of ``predict_one``."""

@@ -209,7 +209,7 @@ class Labels:
 
     def commonest(self) -> Label:
         """Return the label that was seen most often so far; of equals, and in the paper's model, the first."""
-        return self.seen[0] if self.binary else self.seen[int(np.argmax(self.counts))]
+        return self.seen[0] if self.binary else self.seen[self.counts.index(max(self.counts))]
 
     def probabilities(self, output: Any) -> dict[Label, float]:
         """Return the probability of each label: ``sigmoid(score)`` of two, uncalibrated for a hinge loss."""

@@ -76,6 +76,7 @@ class Engine:
         self.events = EventLog(events_kept(budget))
         self.peak = 0
         self.used = _guard()
+        self.state.guarded_by(self.used)
 
     def saved(self, kind: str, strategy: str, targets: dict[str, Any]) -> Saved:
         """Return everything that is kept, for a file."""
@@ -92,6 +93,7 @@ class Engine:
         engine.events = EventLog.from_bytes(saved.events, saved.total, saved.first)
         engine.peak = 0
         engine.used = _guard()
+        engine.state.guarded_by(engine.used)
         kept = EventLog(events_kept(saved.budget))
         fits = saved.state.outputs == targets.outputs and strategy.fits(saved.state)
         if engine.events.nbytes != kept.nbytes or not fits:
@@ -103,7 +105,10 @@ class Engine:
     # -- rows
 
     def predict(self, x: Row) -> Any:
-        """Return the score, the probabilities or the number for a row; None where nothing of it is known."""
+        """Return the score, the probabilities or the number for a row; None where nothing of it is known.
+
+        The core itself refuses a model that another thread is changing.
+        """
         return self.state.predict(x)
 
     def learn(self, x: Row, target: float, weight: float, counted: Counted | None = None) -> None:
