@@ -79,7 +79,7 @@ public:
     Block hedge;                // paper
     std::uint64_t rows = 0, began = 0, refit_at = never, review_at = never, wake_at = never;
     std::uint32_t silent = 0, pause = 1;  // rows without the current space's features: now, and at most before
-    std::uint32_t candidate_room = 1 << 20, forgotten_after = 20;
+    std::uint32_t candidate_room = 1 << 30, forgotten_after = 20;
     // What a feature policy goes by: when the current space began, until when it is young (newcomers join it), when
     // the space beside it opened, when a feature was last lost, and until when candidates change nothing.
     std::uint64_t current_since = 0, young_until = 0, opened_at = 0, lost_at = 0, deaf_until = 0;
@@ -324,6 +324,7 @@ public:
             id = static_cast<std::uint32_t>(features.size());
             features.emplace_back();
             names.emplace_back();
+            candidate_room -= candidate_room > place_bytes ? static_cast<std::uint32_t>(place_bytes) : candidate_room;
         }
         features[id] = Feature{};
         names[id] = name;
@@ -362,13 +363,14 @@ public:
     }
 
     // Candidates' names and counts, in bytes.
-    // What the file takes for candidates of no space: a place, a name, and that it is looked at; and for free places.
+    // What the file takes for a feature's place, which may be taken again; and for a candidate, beside its name.
     static constexpr std::size_t place_bytes = 10, candidate_mark = 4;
 
+    // Of candidates of no space: bytes that come free when they are forgotten.
     std::size_t candidate_bytes() const {
-        std::size_t sum = place_bytes * (free_.size() + released.size());
+        std::size_t sum = 0;
         for (const std::uint32_t id : candidates)
-            if (!features[id].spaces) sum += place_bytes + candidate_mark + names[id].size();
+            if (!features[id].spaces) sum += candidate_mark + names[id].size();
         return sum;
     }
 
