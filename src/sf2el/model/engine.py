@@ -95,7 +95,7 @@ class Engine:
         engine.used = _guard()
         engine.state.guarded_by(engine.used)
         kept = EventLog(events_kept(saved.budget))
-        fits = saved.state.outputs == targets.outputs and strategy.fits(saved.state)
+        fits = saved.state.outputs == targets.outputs and strategy.fits(saved.state, saved.budget)
         if engine.events.nbytes != kept.nbytes or not fits:
             raise ValueError("its parts are of different models")
         if saved.budget is not None and sum(engine.nbytes().values()) > saved.budget:

@@ -71,8 +71,8 @@ class Strategy(Protocol):
         """Return the place of the highest rung of the ladder that fits so many bytes; None where there is none."""
         ...
 
-    def fits(self, state: State) -> bool:
-        """Whether a state is one that this strategy has made."""
+    def fits(self, state: State, budget: int | None) -> bool:
+        """Whether a state is one that this strategy has made, with a budget if it needs one."""
         ...
 
     def full_grown(self, state: State) -> bool:

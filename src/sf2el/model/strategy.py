@@ -131,9 +131,9 @@ class BankStrategy:
         )
         return told + _Arranging(state, shapes, odds).make(found)
 
-    def fits(self, state: State) -> bool:
-        """Whether a state is one that this strategy has made."""
-        return not state.paper and state.numbers == (self.task != "classes")
+    def fits(self, state: State, budget: int | None) -> bool:
+        """Whether a state is one that this strategy has made, and has a budget."""
+        return budget is not None and not state.paper and state.numbers == (self.task != "classes")
 
     def rung(self, state: State, available: int) -> int | None:
         """Return the place of the highest rung that fits so many bytes; None where not even the least does."""

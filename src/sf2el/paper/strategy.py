@@ -182,9 +182,9 @@ class PaperStrategy:
             fixed + SLACK_BYTES + least_bytes(self.settings, dims[-1:]),
         )
 
-    def fits(self, state: State) -> bool:
-        """Whether a state is one that this strategy has made."""
-        return bool(state.paper)
+    def fits(self, state: State, budget: int | None) -> bool:
+        """Whether a state is one that this strategy has made, and has a budget or a buffer's size."""
+        return bool(state.paper) and (budget is None) != (self.buffer_size is None)
 
     def rung(self, state: State, available: int) -> int | None:
         """Return nothing: the published algorithm has no ladder."""
