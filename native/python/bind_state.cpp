@@ -539,7 +539,20 @@ public:
         forget_released();
         Transitions(state_).shrink_waiting();
         forget_released();
-        state_.trim_places();
+        compact();
+    }
+
+    // No place is kept for nobody.
+    void compact() {
+        forget_released();
+        if (!state_.has_free_places()) return;
+        const std::vector<std::uint32_t> now = Transitions(state_).compact();
+        names_ = nb::dict();
+        remember_names();
+        std::vector<std::pair<std::uint32_t, double>> row;
+        for (const std::uint32_t id : row_.present) row.emplace_back(now[id], row_.x[id]);
+        row_.clear();
+        for (const auto& [id, value] : row) row_.set(id, value);
     }
 
     // ---- files
@@ -856,6 +869,7 @@ void bind_state(nb::module_& m) {
         .def("keep_map_as", &State::keep_map_as, "s"_a, "form"_a)
         .def("drop_moments", &State::drop_moments, "s"_a)
         .def("keep_moments", &State::keep_moments, "s"_a)
+        .def("compact", &State::compact)
         .def("shrink_waiting", &State::shrink_waiting)
         .def("save", &State::save, "own"_a)
         .def_static("load", &State::load, "data"_a);

@@ -233,15 +233,27 @@ public:
     static constexpr int often_rows = 3;
     static constexpr std::uint16_t slowest = 1000;
 
+    // Whether a row has features that only the current space has; where all are shared, whether it has any.
+    bool shows_current(const Row& row) const {
+        if (spaces.empty()) return false;
+        bool own = false, any = false;
+        for (const std::uint32_t id : spaces[current()].ids) {
+            const bool there = row.has(id), shared = incoming && features[id].living > 1;
+            own = own || !shared;
+            if (there && !shared) return true;
+            any = any || there;
+        }
+        return !own && any;
+    }
+
     // Counts a row's features.
     void attend(const Row& row) {
+        const bool shown = shows_current(row);
         for (std::size_t s = current(); s < spaces.size(); ++s) {
             Space& space = spaces[s];
-            bool any = false;
             for (std::size_t j = 0; j < space.ids.size(); ++j) {
                 Feature& f = features[space.ids[j]];
                 const bool there = row.has(space.ids[j]);
-                any = any || there;
                 if (s > current() && f.living > 1) continue;  // counted with the space before
                 if (there) {
                     const std::uint32_t took = f.absent + 1u, slower = f.pace > 1 ? f.pace - 1u : 1u;
@@ -256,7 +268,7 @@ public:
                 }
             }
             if (s == current()) {
-                if (any) {
+                if (shown) {
                     const std::uint32_t took = silent + 1 < longest_pause ? silent + 1 : longest_pause;
                     if (took > pause) pause = took;
                     silent = 0;
@@ -374,16 +386,7 @@ public:
         return sum;
     }
 
-    // Free places at the end need not be kept.
-    void trim_places() {
-        while (!names.empty() && names.back().empty()) {
-            const auto last = static_cast<std::uint32_t>(names.size() - 1);
-            free_.erase(std::remove(free_.begin(), free_.end(), last), free_.end());
-            names.pop_back();
-            features.pop_back();
-        }
-        std::make_heap(free_.begin(), free_.end(), std::greater<std::uint32_t>());
-    }
+    bool has_free_places() const { return !free_.empty(); }
 
     std::size_t waiting_bytes() const {
         std::size_t sum = 0;
@@ -602,7 +605,7 @@ private:
     // ---- what the spaces see
 
     void look(const Row& row, bool keep, Working& w) {
-        w.silent = silent + 1;
+        w.silent = shows_current(row) ? 0 : silent + 1;
         if (w.seen.size() < spaces.size()) w.seen.resize(spaces.size());
         for (std::size_t s = spaces.size(); s-- > 0;) {
             Seen& seen = w.seen[s];

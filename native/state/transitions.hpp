@@ -339,6 +339,30 @@ public:
         }
     }
 
+    // Features take the lowest places, so that none is kept for nobody. Returns where each is now.
+    std::vector<std::uint32_t> compact() {
+        std::vector<std::uint32_t> now(state_.names.size());
+        std::uint32_t used = 0;
+        for (std::uint32_t id = 0; id < now.size(); ++id) {
+            if (state_.names[id].empty()) continue;
+            now[id] = used;
+            if (used != id) {
+                state_.features[used] = state_.features[id];
+                state_.names[used] = std::move(state_.names[id]);
+            }
+            ++used;
+        }
+        state_.features.resize(used);
+        state_.names.resize(used);
+        state_.find_free();
+        for (Space& space : state_.spaces)
+            for (std::uint32_t& id : space.ids) id = now[id];
+        for (std::uint32_t& id : state_.candidates) id = now[id];
+        for (Waiting& row : state_.waiting)
+            for (std::uint32_t& id : row.ids) id = now[id];  // in their order, which stays
+        return now;
+    }
+
     // Features that were forgotten are in no row that waits.
     void forget_in_waiting(const std::vector<std::uint32_t>& ids) {
         for (Waiting& row : state_.waiting)

@@ -140,3 +140,23 @@ def test_a_young_space_that_has_no_room_for_the_next_one_ends_all_the_same(kind)
                     model.learn_one(x, 1)
                 except ValueError as refused:
                     assert "\n" not in str(refused)
+
+
+@pytest.mark.parametrize("kind", ["bank", "regressor"])
+def test_strangers_that_have_passed_take_nothing_for_good(kind):
+    """Names by the hundred that never come again, a late feature among them, and a budget that is lowered."""
+    bytes_left = []
+    for strangers in (0, 15):
+        model = BUDGETED[kind]("64KiB")
+        for t in range(60):
+            x = {"a": t % 7 / 7, "b": t % 5 / 5}
+            x |= {f"s{t}_{i}": 1.0 for i in range(strangers)} if t else {}
+            x |= {"late": t % 3 / 1} if t >= 20 else {}
+            model.learn_one(x, t % 2)
+            check_bytes(model)
+        model.set_budget(4096)
+        check_bytes(model)
+        bytes_left.append(model.memory_usage(detail=True)["learners"])
+        model.set_budget(2048)
+        check_bytes(model)
+    assert bytes_left[1] >= 0.8 * bytes_left[0]

@@ -330,3 +330,30 @@ def test_a_mapping_that_is_no_dict_is_a_row():
         one.learn_one(x, y)
         two.learn_one(MappingProxyType(x), y)
     assert one.to_bytes() == two.to_bytes()
+
+
+def test_a_shared_feature_beside_a_space_that_returns_is_said_alike_in_one_call():
+    """All features of the current space are missing but one that it shares: a run says what predict says."""
+    rng = np.random.default_rng(3)
+    spaces = {"A": ("a", "s", "u"), "B": ("b", "s", "v", "w")}
+    order = ["A"] * 200 + ["AB"] * 10 + ["B"] * 190 + ["AB"] * 6 + ["A"] * 30
+    columns = ("a", "b", "s", "u", "v", "w")
+    hidden = rng.normal(size=(len(order), 6))
+    names = [{name for space in here for name in spaces[space]} for here in order]
+    X = np.array(
+        [
+            [v if c in own else np.nan for c, v in zip(columns, row, strict=True)]
+            for row, own in zip(hidden, names, strict=True)
+        ]
+    )
+    y = (hidden[:, 2] + hidden[:, 0] > 0).astype(int)
+    labels = [int(label) if t % 2 else None for t, label in enumerate(y)]
+    loop, run = SF2EL(budget="8KiB"), SF2EL(budget="8KiB")
+    said = run.run_many(X, labels, features=columns)
+    for t, row in enumerate(X):
+        x = {c: v for c, v in zip(columns, row.tolist(), strict=True) if v == v}
+        assert loop.predict_one(x) == said.prediction[t]
+        if t > 5:
+            assert max(loop.predict_proba_one(x).values()) == pytest.approx(said.probability[t], abs=1e-12)
+        loop.learn_one(x, labels[t])
+    assert loop.to_bytes() == run.to_bytes()

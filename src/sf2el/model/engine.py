@@ -293,6 +293,10 @@ class Engine:
             return self.strategy.arrange(state, None, self.targets.log_odds())
         room = newcomer_room(budget) if room is None else room
         available = budget - own_bytes(budget, self.targets.nbytes)
+        if budget < (self.budget or 0):
+            state.candidate_room = room
+            state.shrink_waiting()
+        state.compact()
         try:
             told = self.strategy.arrange(state, available - room, self.targets.log_odds())
         except NoRoomError as refused:
