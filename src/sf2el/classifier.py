@@ -201,6 +201,9 @@ class SF2EL(StreamModel):
         """
         engine = self._engine
         with engine.used:
+            if y is None and not late:
+                engine.learn(x, UNLABELLED, 1.0)
+                return
             labels = self._labels
             label = labels.read(y)
             if late:

@@ -116,7 +116,9 @@ class Engine:
 
         ``counted``: what is to be known of targets once the row is learned, in one step with it.
         """
-        if self.state.learn(x, target, weight, *(counted or ())) == CHANGE:
+        learn = self.state.learn
+        code = learn(x, target, weight, *counted) if counted else learn(x, target, weight)
+        if code == CHANGE:
             self._change(x, target, weight, counted)
 
     def can_learn_late(self, x: Row) -> bool:
@@ -144,7 +146,7 @@ class Engine:
     ) -> list[Block]:
         """Learn a table row by row; with ``wanted`` return what was predicted before each row.
 
-        ``before_change`` is told how many rows were learned before one that may change the spaces.
+        ``before_change`` gets how many rows were learned before one that may change the spaces.
         """
         blocks: list[Block] = []
         names, start, count = list(table.names), 0, len(table.rows)
