@@ -457,7 +457,10 @@ public:
         } else {
             std::vector<double> weights(standings.size());
             deal(older, weights.data(), shared);
-            for (std::size_t j = 0; j < standings.size(); ++j) standings[j].weight = weights[j];
+            for (std::size_t j = 0; j < standings.size(); ++j) {
+                standings[j].weight = weights[j];
+                standings[j].loss = 0.0;  // counted from here, as the rounds are
+            }
             for (std::size_t j = experts_before(older + 1); j < standings.size(); ++j) standings[j].prior /= incoming_prior;
             mixture.rounds = 0.0;
         }

@@ -357,3 +357,15 @@ def test_a_shared_feature_beside_a_space_that_returns_is_said_alike_in_one_call(
             assert max(loop.predict_proba_one(x).values()) == pytest.approx(said.probability[t], abs=1e-12)
         loop.learn_one(x, labels[t])
     assert loop.to_bytes() == run.to_bytes()
+
+
+def test_risks_are_counted_from_the_last_change_of_the_spaces():
+    """A log loss of two classes is near its own size right after a swap, not that of all labels before over one."""
+    rng = np.random.default_rng(4)
+    model = SF2EL(budget="16KiB")
+    for t in range(330):
+        a = rng.normal(size=3)
+        old, new = {f"a{i}": v for i, v in enumerate(a)}, {f"b{i}": v for i, v in enumerate(a[::-1])}
+        model.learn_one(old if t < 300 else old | new if t < 320 else new, int(a[0] > 0))
+    assert {name.split()[0] for name in model.risk()} == {"recovered", "current"}
+    assert all(risk < 3.0 for risk in model.risk().values())
