@@ -10,7 +10,6 @@ chosen in hindsight.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -19,7 +18,7 @@ from pathlib import Path
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is loaded: a process a core
     os.environ.setdefault(threads, "1")
 
-from streams_varied import accuracies, masked, told  # noqa: E402
+from streams_varied import accuracies, masked, told, write_runs  # noqa: E402
 
 from sf2el.datasets import load  # noqa: E402
 
@@ -54,9 +53,7 @@ def main() -> None:
     for (name, present, rate, _), one in zip(jobs, found, strict=True):
         cells.setdefault((f"{name}, {present:.0%} there", rate), []).append(one)
     print(told(cells))
-    if given.json:
-        runs = [{"job": job, **one} for job, one in zip(jobs, found, strict=True)]
-        given.json.write_text(json.dumps(runs, indent=1) + "\n")
+    write_runs(given.json, jobs, found)
 
 
 if __name__ == "__main__":

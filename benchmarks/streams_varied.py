@@ -5,8 +5,10 @@ Also what is done with a stream: a model predicts each row, and then learns it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,3 +184,10 @@ def told(cells: dict[tuple[str, float], list[dict[str, float]]]) -> str:
     every = [margin for some in margins.values() for margin in some]
     return "\n".join([*lines, f"mean margin: {np.mean(every):+.4f}, at or ahead in "
                       f"{sum(margin >= 0 for margin in every)} of {len(every)}"])  # fmt: skip
+
+
+def write_runs(path: Path | None, jobs: Sequence[Any], found: Sequence[dict[str, float]]) -> None:
+    """Write every run, where a file is named."""
+    if path is not None:
+        runs = [{"job": job, **one} for job, one in zip(jobs, found, strict=True)]
+        path.write_text(json.dumps(runs, indent=1) + "\n")

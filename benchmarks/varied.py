@@ -9,7 +9,6 @@ seeds, chosen in hindsight.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -18,7 +17,7 @@ from pathlib import Path
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is loaded: a process a core
     os.environ.setdefault(threads, "1")
 
-from streams_varied import STREAMS, accuracies, told  # noqa: E402
+from streams_varied import STREAMS, accuracies, told, write_runs  # noqa: E402
 
 RIVALS = ("scaled logistic", "logistic", "BernoulliNB", "GaussianNB", "HoeffdingTree")
 
@@ -47,9 +46,7 @@ def main() -> None:
     for (name, rate, _), one in zip(jobs, found, strict=True):
         cells.setdefault((name, rate), []).append(one)
     print(told(cells))
-    if given.json:
-        runs = [{"job": job, **one} for job, one in zip(jobs, found, strict=True)]
-        given.json.write_text(json.dumps(runs, indent=1) + "\n")
+    write_runs(given.json, jobs, found)
 
 
 if __name__ == "__main__":
